@@ -1,0 +1,155 @@
+// Package plan says in which order a multiplication sums its products: how the whole K is walked by fused
+// dot-product-add chains and how their partial sums are merged. A plan is data. Families (chain, split, promote) are
+// functions of K that expand into an explicit summation tree; a tree may also be written out by hand.
+package plan
+
+import (
+	"fmt"
+
+	"github.com/hawkeye-audit/hawkeye/core/format"
+)
+
+// Range is a run of k: Start, Start+Step, … below Stop. A chain steps through it in consecutive groups; a group never
+// reaches across two ranges. Pad adds that many zero products at the end: inside a fused step they change nothing, in a
+// chain of fused multiply-adds they turn a sum of -0 into +0.
+type Range struct {
+	Start int `json:"start"`
+	Stop  int `json:"stop"`
+	Step  int `json:"step,omitempty"` // 0 means 1
+	Pad   int `json:"pad,omitempty"`
+}
+
+// Stride is the distance between two k of the range, at least 1.
+func (r Range) Stride() int { return max(r.Step, 1) }
+
+// Len counts the k of the range, padding excluded.
+func (r Range) Len() int {
+	if r.Stop <= r.Start {
+		return 0
+	}
+	return (r.Stop - r.Start + r.Stride() - 1) / r.Stride()
+}
+
+// Merge says how partial sums become one: each partial is rounded to Partial (the workspace's format), then they are
+// added from the first to the last in the format Sum, each addition rounded to nearest even. FromZero starts at +0, which
+// turns a lone -0 into +0.
+type Merge struct {
+	Partial  format.Format `json:"partial"`
+	Sum      format.Format `json:"sum"`
+	FromZero bool          `json:"from_zero,omitempty"`
+}
+
+// Tree is an explicit summation order for one K: a leaf is one accumulator that starts at +0 and runs through its ranges
+// in order; an inner node merges its children from left to right.
+type Tree struct {
+	Chain []Range `json:"chain,omitempty"`
+	Sum   []*Tree `json:"sum,omitempty"`
+	Merge *Merge  `json:"merge,omitempty"`
+}
+
+// Leaf tells whether t is a single accumulator.
+func (t *Tree) Leaf() bool { return len(t.Sum) == 0 }
+
+// Depth counts the accumulators that evaluating t left to right needs at once.
+func (t *Tree) Depth() int {
+	if t.Leaf() {
+		return 1
+	}
+	depth := t.Sum[0].Depth()
+	for _, child := range t.Sum[1:] {
+		depth = max(depth, 1+child.Depth())
+	}
+	return depth
+}
+
+// Leaves counts the accumulators.
+func (t *Tree) Leaves() int {
+	if t.Leaf() {
+		return 1
+	}
+	n := 0
+	for _, child := range t.Sum {
+		n += child.Leaves()
+	}
+	return n
+}
+
+// maxTreeDepth bounds hand-written trees: evaluation keeps an accumulator tile a level.
+const maxTreeDepth = 64
+
+// Validate checks that t is well formed for K = k: every k from 0 to k-1 is used exactly once, unless partial allows
+// some to be left out (a library's fault may be described as well as its rule). path names the JSON field in errors.
+func (t *Tree) Validate(path string, k int, partial bool) error {
+	used := make([]bool, k)
+	if err := t.validate(path, used, 1); err != nil {
+		return err
+	}
+	if !partial {
+		for i, u := range used {
+			if !u {
+				return fmt.Errorf("%s: k = %d is in no chain; every k from 0 to %d must be in one", path, i, k-1)
+			}
+		}
+	}
+	return nil
+}
+
+func (t *Tree) validate(path string, used []bool, depth int) error {
+	switch {
+	case depth > maxTreeDepth:
+		return fmt.Errorf("%s: the tree is deeper than %d levels", path, maxTreeDepth)
+	case len(t.Sum) > 0 && len(t.Chain) > 0:
+		return fmt.Errorf("%s: has both chain and sum; a node is one or the other", path)
+	case len(t.Sum) > 0:
+		if t.Merge == nil {
+			return fmt.Errorf("%s.merge: missing; a sum needs one", path)
+		}
+		if err := t.Merge.validate(path + ".merge"); err != nil {
+			return err
+		}
+		for i, child := range t.Sum {
+			if child == nil {
+				return fmt.Errorf("%s.sum[%d]: is null", path, i)
+			}
+			if err := child.validate(fmt.Sprintf("%s.sum[%d]", path, i), used, depth+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	case t.Merge != nil:
+		return fmt.Errorf("%s.merge: belongs to a sum, not to a chain", path)
+	}
+	for i, r := range t.Chain {
+		at := fmt.Sprintf("%s.chain[%d]", path, i)
+		if r.Start < 0 || r.Stop < r.Start || r.Step < 0 || r.Pad < 0 {
+			return fmt.Errorf("%s: start, stop, step and pad must not be negative nor stop before start", at)
+		}
+		if r.Stop > len(used) {
+			return fmt.Errorf("%s.stop: %d reaches past K = %d", at, r.Stop, len(used))
+		}
+		for k := r.Start; k < r.Stop; k += r.Stride() {
+			if used[k] {
+				return fmt.Errorf("%s: k = %d is already in another chain", at, k)
+			}
+			used[k] = true
+		}
+	}
+	return nil
+}
+
+func (m *Merge) validate(path string) error {
+	for _, f := range []struct {
+		name string
+		f    format.Format
+	}{{"partial", m.Partial}, {"sum", m.Sum}} {
+		switch f.f {
+		case format.F16, format.BF16, format.F32, format.F64, format.S32:
+		default:
+			return fmt.Errorf("%s.%s: must be f16, bf16, f32, f64 or s32", path, f.name)
+		}
+	}
+	if m.Sum == format.BF16 {
+		return fmt.Errorf("%s.sum: a running sum is kept in f16, f32, f64 or s32", path)
+	}
+	return nil
+}

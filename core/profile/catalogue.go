@@ -1,0 +1,132 @@
+package profile
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strings"
+	"sync"
+
+	"github.com/hawkeye-audit/hawkeye/core/format"
+	"github.com/hawkeye-audit/hawkeye/core/plan"
+	"github.com/hawkeye-audit/hawkeye/core/step"
+)
+
+//go:embed catalogue/*.json
+var files embed.FS
+
+// catalogue reads the embedded files once. A row of the step catalogue that no file mentions under its own name becomes
+// a profile with one accumulator and k ascending, so that every known instruction can be named.
+var catalogue = sync.OnceValue(func() map[string]*Profile {
+	found := map[string]*Profile{}
+	entries, err := files.ReadDir("catalogue")
+	if err != nil {
+		panic(err)
+	}
+	for _, entry := range entries {
+		text, err := files.ReadFile("catalogue/" + entry.Name())
+		if err != nil {
+			panic(err)
+		}
+		var documents []json.RawMessage
+		if err := json.Unmarshal(text, &documents); err != nil {
+			panic(fmt.Sprintf("profile: catalogue/%s: %v", entry.Name(), err))
+		}
+		for i, d := range documents {
+			p, err := Parse(d)
+			if err != nil {
+				panic(fmt.Sprintf("profile: catalogue/%s[%d]: %v", entry.Name(), i, err))
+			}
+			if found[p.Name] != nil {
+				panic(fmt.Sprintf("profile: catalogue/%s[%d]: name: %q is taken", entry.Name(), i, p.Name))
+			}
+			found[p.Name] = p
+		}
+	}
+	for _, entry := range step.Catalogue() {
+		if found[entry.Name] == nil {
+			found[entry.Name] = plain(entry)
+		}
+	}
+	return found
+})
+
+func plain(entry step.Entry) *Profile {
+	return &Profile{
+		SchemaVersion: SchemaVersion, Name: entry.Name, Step: entry.Params, Plan: plan.Plain(),
+		Epilogue: Epilogue{Out: DefaultOut(entry.Params), Form: FormAdd},
+		Provenance: Provenance{
+			Source: entry.Source, Hardware: strings.Join(entry.Architectures, ", "), Doubts: entry.Doubt, DataOnly: !entry.Runnable,
+		},
+	}
+}
+
+// DefaultOut is the output format of a multiplication unless the call names another: the operands' own, f32 for tf32,
+// bf16 for f8 and narrower, s32 for integers, the accumulator's where that is f16.
+func DefaultOut(p step.Params) format.Format {
+	switch {
+	case p.Result != format.F32:
+		return p.Result
+	case p.A == format.F16 || p.A == format.BF16:
+		return p.A
+	case p.A == format.TF32 || p.A == format.F32:
+		return format.F32
+	}
+	return format.BF16
+}
+
+// Load finds a profile of the catalogue by its name.
+func Load(name string) (*Profile, error) {
+	if p := catalogue()[name]; p != nil {
+		copied := *p
+		return &copied, nil
+	}
+	return nil, fmt.Errorf("profile: no profile is called %q%s", name, suggest(name, names()))
+}
+
+// List gives the catalogue, sorted by name.
+func List() []*Profile {
+	var list []*Profile
+	for _, name := range names() {
+		copied := *catalogue()[name]
+		list = append(list, &copied)
+	}
+	return list
+}
+
+func names() []string {
+	var list []string
+	for name := range catalogue() {
+		list = append(list, name)
+	}
+	sort.Strings(list)
+	return list
+}
+
+func stepNames() []string {
+	var list []string
+	for _, entry := range step.Catalogue() {
+		list = append(list, entry.Name)
+	}
+	return list
+}
+
+// suggest ends an error about an unknown name with the known ones that share its architecture or its format.
+func suggest(name string, known []string) string {
+	family, kind, _ := strings.Cut(name, "/")
+	var near []string
+	for _, k := range known {
+		if f, rest, _ := strings.Cut(k, "/"); f == family || rest == kind || strings.HasPrefix(rest, name) {
+			near = append(near, k)
+		}
+	}
+	if len(near) == 0 {
+		near = known
+	}
+	const most = 12
+	if len(near) > most {
+		return fmt.Sprintf("; known are %s and %d more", strings.Join(near[:most], ", "), len(near)-most)
+	}
+	return "; known are " + strings.Join(near, ", ")
+}

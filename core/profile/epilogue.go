@@ -1,0 +1,95 @@
+package profile
+
+import (
+	"fmt"
+
+	"github.com/hawkeye-audit/hawkeye/core/format"
+)
+
+// Form is the order of operations between the merged sum and the output element. acc is the merged sum in the
+// accumulator's format (f32, or f64 for f64), c the addend (a bias or a matrix), rne() a rounding to the output format;
+// sums and products without rne() are rounded to nearest even in the accumulator's format. Source of the rules: measured
+// on an H200, docs/arithmetic.md.
+type Form string
+
+// The forms. Without an addend every form but FormHalf gives rne(acc), or rne(alpha·acc) where alpha is not 1.
+const (
+	FormAdd          Form = "add"            // rne(acc + c); alpha = beta = 1
+	FormRoundThenAdd Form = "round-then-add" // rne(rne(alpha·acc) + c); beta = 1
+	FormFMAAlpha     Form = "fma-alpha"      // rne(fma(alpha, acc, beta·c))
+	FormFMABeta      Form = "fma-beta"       // rne(fma(beta, c, alpha·acc))
+	FormHalf         Form = "half"           // h(beta·c + h(alpha·acc)) in f16, alpha and beta rounded to f16
+)
+
+// Scaling says how the scales of f8 operands enter.
+type Scaling string
+
+// The scalings.
+const (
+	ScalingNone   Scaling = ""
+	ScalingTensor Scaling = "tensor" // acc·(s_a·s_b), one scale an operand
+	ScalingRow    Scaling = "row"    // (acc·s_b)·s_a, a scale a row of A and a column of B
+)
+
+// Epilogue is everything between the merged sum and the stored output element.
+type Epilogue struct {
+	Out     format.Format `json:"out"`
+	Form    Form          `json:"form"`
+	Scaling Scaling       `json:"scaling,omitempty"`
+}
+
+func (e *Epilogue) validate(path string, accumulator format.Format) error {
+	switch e.Form {
+	case FormAdd, FormRoundThenAdd, FormFMAAlpha, FormFMABeta:
+	case FormHalf:
+		if accumulator != format.F16 {
+			return fmt.Errorf("%s.form: half goes with an f16 accumulator, the step's is %v", path, accumulator)
+		}
+	default:
+		return fmt.Errorf("%s.form: must be add, round-then-add, fma-alpha, fma-beta or half, is %q", path, e.Form)
+	}
+	switch e.Scaling {
+	case ScalingNone, ScalingTensor, ScalingRow:
+	default:
+		return fmt.Errorf("%s.scaling: must be tensor or row (or absent), is %q", path, e.Scaling)
+	}
+	return CheckOut(path+".out", accumulator, e.Out)
+}
+
+// CheckOut tells whether an accumulator's format can be rounded to out.
+func CheckOut(path string, accumulator, out format.Format) error {
+	allowed := map[format.Format]string{}
+	switch accumulator {
+	case format.F32:
+		allowed = map[format.Format]string{format.F16: "", format.BF16: "", format.F32: ""}
+	case format.F16:
+		allowed = map[format.Format]string{format.F16: "", format.F32: ""}
+	case format.F64:
+		allowed = map[format.Format]string{format.F64: ""}
+	case format.S32:
+		allowed = map[format.Format]string{format.S32: ""}
+	}
+	if _, ok := allowed[out]; !ok {
+		return fmt.Errorf("%s: no known rounding of an accumulator in %v to %v", path, accumulator, out)
+	}
+	return nil
+}
+
+// Describe says the epilogue in a sentence.
+func (e *Epilogue) Describe() string {
+	text := map[Form]string{
+		FormAdd:          "an addend is added to the sum before the one rounding to %v",
+		FormRoundThenAdd: "the sum is rounded to %[1]v, an addend added and the result rounded to %[1]v again",
+		FormFMAAlpha:     "the output is fma(alpha, sum, beta·c) rounded to %v",
+		FormFMABeta:      "the output is fma(beta, c, alpha·sum) rounded to %v",
+		FormHalf:         "alpha, beta and every result are rounded to %v",
+	}[e.Form]
+	text = fmt.Sprintf(text, e.Out)
+	switch e.Scaling {
+	case ScalingTensor:
+		text = "the sum is multiplied by the product of the two scales; " + text
+	case ScalingRow:
+		text = "the sum is multiplied by the column's scale, then by the row's; " + text
+	}
+	return text
+}
