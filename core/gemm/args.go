@@ -1,0 +1,227 @@
+package gemm
+
+import (
+	"fmt"
+
+	"github.com/hawkeye-audit/hawkeye/core/format"
+	"github.com/hawkeye-audit/hawkeye/core/profile"
+	"github.com/hawkeye-audit/hawkeye/core/step"
+	"github.com/hawkeye-audit/hawkeye/simd"
+)
+
+// Args is one multiplication: D = epilogue(A·B, C), batch by batch.
+type Args struct {
+	Profile *profile.Profile
+	A       *Matrix // batch × m × k
+	B       *Matrix // batch × k × n
+	C       *Matrix // the addend, nil for none; RowStride 0 makes a bias of n elements
+	D       *Matrix // batch × m × n, or batch × len(Rows) × len(Columns); its format overrides the profile's
+	// Start holds the values accumulators start from, in the step's result format, for plans of one accumulator: batch × m
+	// × n, as D. nil: +0.
+	Start *Matrix
+	// Alpha and Beta scale the sum and the addend; 1 and 1 unless a call says otherwise.
+	Alpha, Beta float64
+	// ScaleA and ScaleB are f8 scales where the profile's epilogue takes them: one element, or m and n.
+	ScaleA, ScaleB []float32
+	// Rows and Columns choose which rows and columns are computed; nil means all.
+	Rows, Columns []int
+	Threads       int         // 0 means DefaultThreads
+	Level         *simd.Level // nil means simd.Active
+	// Progress is called from the calling goroutine, about ten times a second, with multiply-adds done and in all; its
+	// error stops the run and is returned.
+	Progress func(done, total uint64) error
+}
+
+// Kind sorts errors, so that callers in other languages can have a type for each.
+type Kind int
+
+// The kinds of error.
+const (
+	KindArgument Kind = iota + 1
+	KindShape
+	KindFormat
+	KindOverlap
+	KindUnsupported
+	KindCancelled
+)
+
+// Error is a refusal with its reason.
+type Error struct {
+	Kind    Kind
+	Message string
+}
+
+// Error is the reason as a sentence.
+func (e *Error) Error() string { return e.Message }
+
+func fail(kind Kind, text string, args ...any) error {
+	return &Error{Kind: kind, Message: fmt.Sprintf(text, args...)}
+}
+
+// check refuses what does not fit together and what is not known, before anything is computed.
+func (a *Args) check() error {
+	if a.Profile == nil {
+		return fail(KindArgument, "the profile is missing")
+	}
+	for _, m := range []struct {
+		name   string
+		matrix *Matrix
+	}{{"a", a.A}, {"b", a.B}, {"d", a.D}} {
+		if err := m.matrix.Check(m.name); err != nil {
+			return err
+		}
+	}
+	for _, m := range []struct {
+		name   string
+		matrix *Matrix
+	}{{"c", a.C}, {"start", a.Start}} {
+		if m.matrix != nil {
+			if err := m.matrix.Check(m.name); err != nil {
+				return err
+			}
+		}
+	}
+	if err := a.checkShapes(); err != nil {
+		return err
+	}
+	if err := a.checkFormats(); err != nil {
+		return err
+	}
+	if err := a.checkEpilogue(); err != nil {
+		return err
+	}
+	if a.D.ownOverlap() {
+		return fail(KindOverlap, "d: two of its elements share one address; give it strides that keep them apart")
+	}
+	for _, m := range []struct {
+		name   string
+		matrix *Matrix
+	}{{"a", a.A}, {"b", a.B}, {"c", a.C}, {"start", a.Start}} {
+		if m.matrix != nil && a.D.overlaps(m.matrix) {
+			return fail(KindOverlap, "d overlaps %s in memory; write to memory of its own", m.name)
+		}
+	}
+	return nil
+}
+
+func (a *Args) checkShapes() error {
+	if a.A.Columns != a.B.Rows {
+		return fail(KindShape, "a is %d×%d and b is %d×%d: the inner sizes %d and %d differ",
+			a.A.Rows, a.A.Columns, a.B.Rows, a.B.Columns, a.A.Columns, a.B.Rows)
+	}
+	rows, columns := a.A.Rows, a.B.Columns
+	for _, s := range []struct {
+		name   string
+		index  []int
+		size   int
+		result *int
+	}{{"rows", a.Rows, a.A.Rows, &rows}, {"columns", a.Columns, a.B.Columns, &columns}} {
+		if s.index == nil {
+			continue
+		}
+		for i, v := range s.index {
+			if v < 0 || v >= s.size {
+				return fail(KindShape, "%s[%d] is %d, but there are %d", s.name, i, v, s.size)
+			}
+		}
+		*s.result = len(s.index)
+	}
+	if a.A.Batch != a.D.Batch || a.B.Batch != a.D.Batch || (a.C != nil && a.C.Batch != a.D.Batch) {
+		return fail(KindShape, "the batch sizes differ; share one matrix across a batch with a batch stride of 0")
+	}
+	if a.D.Rows != rows || a.D.Columns != columns {
+		return fail(KindShape, "d is %d×%d, the product is %d×%d", a.D.Rows, a.D.Columns, rows, columns)
+	}
+	if a.C != nil && (a.C.Rows != a.A.Rows || a.C.Columns != a.B.Columns) {
+		return fail(KindShape, "c is %d×%d, the whole product is %d×%d (a bias has a row stride of 0)",
+			a.C.Rows, a.C.Columns, a.A.Rows, a.B.Columns)
+	}
+	if s := a.Start; s != nil && (s.Batch != a.D.Batch || s.Rows != rows || s.Columns != columns) {
+		return fail(KindShape, "start is %d×%d×%d, d is %d×%d×%d", s.Batch, s.Rows, s.Columns, a.D.Batch, rows, columns)
+	}
+	for _, s := range []struct {
+		name  string
+		scale []float32
+		size  int
+	}{{"scale_a", a.ScaleA, a.A.Rows}, {"scale_b", a.ScaleB, a.B.Columns}} {
+		if len(s.scale) > 1 && len(s.scale) != s.size {
+			return fail(KindShape, "%s has %d elements; it takes 1 or %d", s.name, len(s.scale), s.size)
+		}
+	}
+	return nil
+}
+
+func (a *Args) checkFormats() error {
+	p := a.Profile
+	for _, o := range []struct {
+		name  string
+		given format.Format
+		want  format.Format
+	}{{"a", a.A.Format, p.Step.A}, {"b", a.B.Format, p.Step.B}} {
+		if o.given == o.want || o.given == format.F32 && p.TakesF32() {
+			continue
+		}
+		also := ""
+		if p.TakesF32() {
+			also = " or f32"
+		}
+		return fail(KindFormat, "%s is %v, but profile %s takes %v%s there", o.name, o.given, profileName(p), o.want, also)
+	}
+	if a.Start != nil && a.Start.Format != p.Step.Result {
+		return fail(KindFormat, "start is %v, but the accumulators of profile %s are %v", a.Start.Format, profileName(p), p.Step.Result)
+	}
+	if err := profile.CheckOut("d", p.Step.Result, a.D.Format); err != nil {
+		return fail(KindFormat, "%v", err)
+	}
+	return nil
+}
+
+func (a *Args) checkEpilogue() error {
+	e := a.Profile.Epilogue
+	scaled := len(a.ScaleA) > 0 || len(a.ScaleB) > 0
+	switch {
+	case scaled && e.Scaling == profile.ScalingNone && a.Profile.Step.Kind != step.Scaled:
+		return fail(KindUnsupported, "scales were given, but profile %s says nothing of scales (epilogue.scaling)", profileName(a.Profile))
+	case scaled && a.Profile.Step.Result != format.F32:
+		return fail(KindUnsupported, "scales are known only for f32 accumulators")
+	case e.Scaling == profile.ScalingTensor && (len(a.ScaleA) != 1 || len(a.ScaleB) != 1):
+		return fail(KindArgument, "profile %s takes one scale_a and one scale_b", profileName(a.Profile))
+	case e.Scaling == profile.ScalingRow && (len(a.ScaleA) != a.A.Rows || len(a.ScaleB) != a.B.Columns):
+		return fail(KindShape, "profile %s takes a scale_a for each of %d rows and a scale_b for each of %d columns",
+			profileName(a.Profile), a.A.Rows, a.B.Columns)
+	case scaled && a.C != nil && e.Form != profile.FormAdd:
+		return fail(KindUnsupported, "how a scaled product and an addend meet is known for the form add alone")
+	}
+	if a.C != nil {
+		if a.C.Format != a.D.Format && a.C.Format != a.Profile.Step.Result {
+			return fail(KindFormat, "c is %v; an addend has the output's format %v or the accumulator's", a.C.Format, a.D.Format)
+		}
+		if e.Form == profile.FormAdd && (a.Alpha != 1 || a.Beta != 1) {
+			return fail(KindUnsupported, "profile %s adds c unscaled; for alpha %g and beta %g it must say whether the form is fma-alpha, fma-beta or round-then-add",
+				profileName(a.Profile), a.Alpha, a.Beta)
+		}
+		if e.Form == profile.FormRoundThenAdd && a.Beta != 1 {
+			return fail(KindUnsupported, "the form round-then-add is known for beta 1 alone, beta is %g", a.Beta)
+		}
+		if a.Beta == 0 {
+			return fail(KindUnsupported, "beta is 0 with an addend: whether the GPU then reads c (NaN in it) is not known; leave c out")
+		}
+		if a.A.Columns == 0 {
+			return fail(KindUnsupported, "K is 0 with an addend: which kernel a GPU runs then is not known")
+		}
+	}
+	if a.Alpha == 0 {
+		return fail(KindUnsupported, "alpha is 0: whether the GPU then reads a and b (NaN in them) is not known")
+	}
+	if a.Profile.Step.Result == format.S32 && (a.C != nil || a.Alpha != 1) {
+		return fail(KindUnsupported, "addends and alpha are not known for integer products")
+	}
+	return nil
+}
+
+func profileName(p *profile.Profile) string {
+	if p.Name != "" {
+		return p.Name
+	}
+	return "(sha256 " + p.ID()[:12] + ")"
+}

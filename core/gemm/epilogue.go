@@ -1,0 +1,208 @@
+package gemm
+
+import (
+	"math"
+	"unsafe"
+
+	"github.com/hawkeye-audit/hawkeye/core/format"
+	"github.com/hawkeye-audit/hawkeye/core/profile"
+	"github.com/hawkeye-audit/hawkeye/simd"
+)
+
+// epilogue turns a tile of merged sums into output elements. Rows and columns below are those of the caller's matrices:
+// a swapped job and chosen rows and columns are undone here.
+type epilogue struct {
+	args    *Args
+	form    profile.Form
+	scale   profile.Scaling
+	plain   bool // nothing but the rounding to the output format
+	alpha   float32
+	beta    float32
+	alpha64 float64
+	beta64  float64
+	out     format.Format
+	size    int
+}
+
+func newEpilogue(a *Args) epilogue {
+	e := epilogue{
+		args: a, form: a.Profile.Epilogue.Form, scale: a.Profile.Epilogue.Scaling, out: a.D.Format, size: a.D.elementSize(),
+		alpha: float32(a.Alpha), beta: float32(a.Beta), alpha64: a.Alpha, beta64: a.Beta,
+	}
+	e.plain = a.C == nil && a.Alpha == 1 && e.scale == profile.ScalingNone
+	return e
+}
+
+// each calls f with the index of every element of the tile and its place in the output.
+func (j *job) each(t tile, ld int, f func(index, row, column int)) {
+	for r := range t.rows {
+		for c := range t.columns {
+			row, column := t.row+r, t.column+c
+			if j.swapped {
+				row, column = column, row
+			}
+			f(r*ld+c, row, column)
+		}
+	}
+}
+
+func (e *epilogue) chosen(row, column int) (int, int) {
+	if e.args.Rows != nil {
+		row = e.args.Rows[row]
+	}
+	if e.args.Columns != nil {
+		column = e.args.Columns[column]
+	}
+	return row, column
+}
+
+func (e *epilogue) store32(j *job, t tile, acc []float32, ld int) {
+	if e.plain {
+		e.storePlain32(j, t, acc, ld)
+		return
+	}
+	d := e.args.D
+	j.each(t, ld, func(i, row, column int) {
+		store(d.at(t.batch, row, column), e.size, e.element32(t.batch, row, column, acc[i]))
+	})
+}
+
+// storePlain32 is the common case, written as a walk along the output with the rounding chosen outside the loop.
+func (e *epilogue) storePlain32(j *job, t tile, acc []float32, ld int) {
+	d := e.args.D
+	step := d.ColumnStride
+	if j.swapped {
+		step = d.RowStride
+	}
+	step *= e.size
+	for r := range t.rows {
+		row, column := t.row+r, t.column
+		if j.swapped {
+			row, column = column, row
+		}
+		to := d.at(t.batch, row, column)
+		line := acc[r*ld : r*ld+t.columns]
+		switch e.out {
+		case format.F16:
+			for i, v := range line {
+				*(*uint16)(unsafe.Add(to, i*step)) = format.F32ToF16(math.Float32bits(v))
+			}
+		case format.BF16:
+			for i, v := range line {
+				*(*uint16)(unsafe.Add(to, i*step)) = format.F32ToBF16(math.Float32bits(v))
+			}
+		default:
+			for i, v := range line {
+				*(*float32)(unsafe.Add(to, i*step)) = canonical32(v)
+			}
+		}
+	}
+}
+
+// element32 computes one output element's bits from its merged sum. Every product is written float32(x*y): without the
+// conversion the compiler may fuse it into a multiply-add, which rounds once less.
+func (e *epilogue) element32(batch, row, column int, acc float32) uint64 {
+	row, column = e.chosen(row, column)
+	switch e.scale {
+	case profile.ScalingTensor:
+		acc = float32(acc * float32(e.args.ScaleA[0]*e.args.ScaleB[0]))
+	case profile.ScalingRow:
+		acc = float32(float32(acc*e.args.ScaleB[column]) * e.args.ScaleA[row])
+	}
+	c := e.args.C
+	if e.form == profile.FormHalf {
+		return e.half(batch, row, column, acc)
+	}
+	if c == nil {
+		if e.alpha != 1 {
+			acc = float32(e.alpha * acc)
+		}
+		return e.narrow(acc)
+	}
+	addend := widen(c.Bits(batch, row, column), c.Format)
+	switch e.form {
+	case profile.FormRoundThenAdd:
+		if e.alpha != 1 {
+			acc = float32(e.alpha * acc)
+		}
+		return e.narrow(roundFloat32(acc, e.out) + addend)
+	case profile.FormFMAAlpha:
+		return e.narrow(simd.FMA32(e.alpha, acc, float32(e.beta*addend)))
+	case profile.FormFMABeta:
+		return e.narrow(simd.FMA32(e.beta, addend, float32(e.alpha*acc)))
+	}
+	return e.narrow(acc + addend)
+}
+
+// half is the f16 accumulator's epilogue: h(beta·c + h(alpha·acc)), alpha and beta rounded to f16 first. A product of two f16
+// values is exact in f32. Its f64 fused sum with a third rounds only where the two lie more than 30 bits apart, and then
+// nowhere near a midpoint between two f16, so that rounding to f16 afterwards is rounding once.
+func (e *epilogue) half(batch, row, column int, acc float32) uint64 {
+	alpha, beta := roundFloat32(e.alpha, format.F16), roundFloat32(e.beta, format.F16)
+	if e.alpha != 1 {
+		acc = roundFloat32(float32(alpha*acc), format.F16)
+	}
+	if c := e.args.C; c != nil {
+		sum := math.FMA(float64(beta), float64(widen(c.Bits(batch, row, column), c.Format)), float64(acc))
+		rounded := format.F16.EncodeNumber(format.F64.Decode(math.Float64bits(sum)), format.Encoding{})
+		acc = math.Float32frombits(format.F16ToF32(uint16(rounded)))
+	}
+	return e.narrow(acc)
+}
+
+func (e *epilogue) narrow(v float32) uint64 {
+	b := math.Float32bits(v)
+	switch e.out {
+	case format.F16:
+		return uint64(format.F32ToF16(b))
+	case format.BF16:
+		return uint64(format.F32ToBF16(b))
+	}
+	return uint64(math.Float32bits(canonical32(v)))
+}
+
+func widen(v uint64, f format.Format) float32 {
+	switch f {
+	case format.F16:
+		v = uint64(format.F16ToF32(uint16(v)))
+	case format.BF16:
+		v = uint64(format.BF16ToF32(uint16(v)))
+	}
+	return math.Float32frombits(uint32(v))
+}
+
+func (e *epilogue) store64(j *job, t tile, acc []float64, ld int) {
+	d := e.args.D
+	j.each(t, ld, func(i, row, column int) {
+		*(*float64)(d.at(t.batch, row, column)) = e.element64(t.batch, row, column, acc[i])
+	})
+}
+
+func (e *epilogue) element64(batch, row, column int, acc float64) float64 {
+	row, column = e.chosen(row, column)
+	c := e.args.C
+	if c == nil {
+		if e.alpha64 != 1 {
+			acc = float64(e.alpha64 * acc)
+		}
+		return acc
+	}
+	addend := math.Float64frombits(c.Bits(batch, row, column))
+	switch e.form {
+	case profile.FormRoundThenAdd:
+		if e.alpha64 != 1 {
+			acc = float64(e.alpha64 * acc)
+		}
+		return acc + addend
+	case profile.FormFMAAlpha:
+		return math.FMA(e.alpha64, acc, float64(e.beta64*addend))
+	case profile.FormFMABeta:
+		return math.FMA(e.beta64, addend, float64(e.alpha64*acc))
+	}
+	return acc + addend
+}
+
+func (e *epilogue) storeInt(j *job, t tile, acc []int32, ld int) {
+	d := e.args.D
+	j.each(t, ld, func(i, row, column int) { *(*int32)(d.at(t.batch, row, column)) = acc[i] })
+}

@@ -1,0 +1,112 @@
+package gemm
+
+import (
+	"github.com/hawkeye-audit/hawkeye/core/plan"
+	"github.com/hawkeye-audit/hawkeye/simd"
+)
+
+// fusedChainer runs fused steps: through a kernel where it proves its answer exact, else through the wide path.
+type fusedChainer struct {
+	float32Merge
+	job    *job
+	memory *workspace
+	kernel *simd.Fused // nil where no kernel knows the step's constants
+	shape  simd.FusedShape
+	wide   wideStep
+	rowsOf *decoder
+	colsOf *decoder
+	// padding where no kernel sets it
+	rowPad, columnPad int
+}
+
+func newFusedChainer(j *job, memory *workspace) *fusedChainer {
+	f := &fusedChainer{job: j, memory: memory, wide: newWideStep(&j.step), rowsOf: decoderOf(j.rows.as), colsOf: decoderOf(j.columns.as), rowPad: 4, columnPad: 16}
+	if shape, ok := fusedShape(&j.step); ok {
+		f.shape, f.kernel = shape, simd.FusedKernel(j.level)
+	}
+	return f
+}
+
+func (f *fusedChainer) padding() (int, int) {
+	if f.kernel == nil {
+		return f.rowPad, f.columnPad
+	}
+	return f.kernel.MR, f.kernel.NR
+}
+
+func (f *fusedChainer) chain(acc []float32, ld int, t tile, ranges []plan.Range) {
+	mr, nr := f.padding()
+	// Without a kernel the strip only bounds the decoded elements held at once.
+	length := 256
+	if f.kernel != nil {
+		length = f.kernel.KC
+	}
+	length = max(length/f.job.step.Group, 1) * f.job.step.Group
+	for _, r := range ranges {
+		for done, total := 0, r.Len(); done < total; done += length {
+			n := min(length, total-done)
+			f.strip(acc, ld, t, mr, nr, r.Start+done*r.Stride(), r.Stride(), n)
+			if f.job.stopped() {
+				return
+			}
+		}
+	}
+}
+
+// strip continues every accumulator of the tile through n elements of k.
+func (f *fusedChainer) strip(acc []float32, ld int, t tile, mr, nr, k, stride, n int) {
+	panels := roundUp(t.rows, mr) / mr
+	memory := &f.memory.fused
+	rowPanels := memory.rows(panels)
+	for len(f.memory.wideA) < panels {
+		f.memory.wideA = append(f.memory.wideA, wideStrip{})
+	}
+	for i := range panels {
+		f.memory.wideA[i].filled = false
+		if f.kernel != nil {
+			lanes := min(mr, t.rows-i*mr)
+			source := f.job.rows.strip(t.batch, t.row+i*mr, lanes, k, stride, n, &memory.scratch)
+			f.kernel.PackA(&rowPanels[i], &source, f.shape)
+		}
+	}
+	for column := 0; column < t.columns; column += nr {
+		lanes := min(nr, t.columns-column)
+		f.memory.wideB.filled = false
+		if f.kernel != nil {
+			source := f.job.columns.strip(t.batch, t.column+column, lanes, k, stride, n, &memory.scratch)
+			f.kernel.PackB(&memory.b, &source, f.shape)
+		}
+		for i := range panels {
+			rows := min(mr, t.rows-i*mr)
+			c := acc[i*mr*ld+column:]
+			if f.kernel == nil || !f.kernel.Run(c, ld, &rowPanels[i], &memory.b, f.shape) {
+				f.runWide(c, ld, t, i, mr, rows, column, lanes, k, stride, n)
+				if f.job.stopped() {
+					return
+				}
+			}
+		}
+		f.job.progress(t.rows * lanes * n)
+		if f.job.stopped() {
+			return
+		}
+	}
+}
+
+// runWide does what a kernel declined. Decoded strips are kept for the tiles that share them.
+func (f *fusedChainer) runWide(c []float32, ld int, t tile, panel, mr, rows, column, lanes, k, stride, n int) {
+	a, b := &f.memory.wideA[panel], &f.memory.wideB
+	if !a.filled {
+		a.fill(&f.job.rows, f.rowsOf, t.batch, t.row+panel*mr, rows, k, stride, n)
+	}
+	if !b.filled {
+		b.fill(&f.job.columns, f.colsOf, t.batch, t.column+column, lanes, k, stride, n)
+	}
+	for i := range rows {
+		x, xSpecial := a.lane(i)
+		for j := range lanes {
+			y, ySpecial := b.lane(j)
+			c[i*ld+j] = f.wide.chain(x, y, xSpecial || ySpecial, c[i*ld+j])
+		}
+	}
+}

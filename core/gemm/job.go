@@ -1,0 +1,176 @@
+package gemm
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/hawkeye-audit/hawkeye/core/format"
+	"github.com/hawkeye-audit/hawkeye/core/plan"
+	"github.com/hawkeye-audit/hawkeye/core/step"
+	"github.com/hawkeye-audit/hawkeye/simd"
+)
+
+// job is one multiplication made ready: operands seen as lanes × k, the expanded plan, the tiles.
+type job struct {
+	args          *Args
+	step          step.Params
+	level         simd.Level
+	tree          *plan.Tree
+	rows, columns operand
+	// swapped: the job computes the transpose, B's columns as rows, because that fills kernel tiles better. Products
+	// commute, and the order of sums is along k.
+	swapped  bool
+	batch    int
+	epilogue epilogue
+	cancel   atomic.Bool
+	done     atomic.Uint64
+	total    uint64
+	ctx      context.Context
+}
+
+func (j *job) stopped() bool {
+	return j.cancel.Load()
+}
+
+func (j *job) progress(multiplyAdds int) { j.done.Add(uint64(multiplyAdds)) }
+
+var defaultThreads atomic.Int32
+
+// DefaultThreads is how many threads a call uses unless it says otherwise.
+func DefaultThreads() int {
+	if n := defaultThreads.Load(); n > 0 {
+		return int(n)
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// SetDefaultThreads changes it for the process; 0 means all processors.
+func SetDefaultThreads(n int) { defaultThreads.Store(int32(n)) }
+
+func newJob(ctx context.Context, a *Args) (*job, error) {
+	j := &job{args: a, step: a.Profile.Step, level: simd.Active(), batch: a.D.Batch, ctx: ctx}
+	if a.Level != nil {
+		j.level = *a.Level
+	}
+	if !a.Profile.Runnable() && j.level != simd.Oracle {
+		return nil, fail(KindUnsupported, "profile %s is data and scalar model only; the instruction set \"oracle\" runs it, slowly", profileName(a.Profile))
+	}
+	if j.step.Kind == step.Scaled {
+		return nil, fail(KindUnsupported, "profile %s takes block scales, which a matrix multiplication cannot pass yet; step.DotScaled runs it", profileName(a.Profile))
+	}
+	tree, err := a.Profile.Plan.Expand(a.A.Columns)
+	if err != nil {
+		return nil, fail(KindUnsupported, "profile %s: %v", profileName(a.Profile), err)
+	}
+	j.tree = tree
+	if a.Start != nil && !tree.Leaf() {
+		return nil, fail(KindUnsupported, "start goes with a plan of one accumulator; %s has %d", profileName(a.Profile), tree.Leaves())
+	}
+	j.rows = operandOf(a.A, j.step.A, j.step.InputRounding, true, a.Rows)
+	j.columns = operandOf(a.B, j.step.B, j.step.InputRounding, false, a.Columns)
+	j.epilogue = newEpilogue(a)
+	j.total = uint64(j.batch) * uint64(j.rows.lanes) * uint64(j.columns.lanes) * uint64(a.A.Columns)
+	j.foldBatch()
+	return j, nil
+}
+
+// foldBatch makes one tall matrix of a batch that shares B, where the rows of A and D go on from one matrix to the next:
+// tiles fill better and B is packed less often.
+func (j *job) foldBatch() {
+	a := j.args
+	if j.batch < 2 || a.B.BatchStride != 0 || a.C != nil || a.Start != nil || a.Rows != nil || j.epilogue.scale != "" {
+		return
+	}
+	if a.A.BatchStride != a.A.Rows*a.A.RowStride || a.D.BatchStride != a.D.Rows*a.D.RowStride {
+		return
+	}
+	// The output is addressed through the folded matrix too.
+	folded, d := *a, *a.D
+	d.Rows, d.Batch = d.Rows*j.batch, 1
+	folded.D = &d
+	j.args, j.epilogue.args = &folded, &folded
+	j.rows.lanes *= j.batch
+	j.batch = 1
+}
+
+// standard tells whether p is a fused step in its common form: terms aligned toward zero with the accumulator among
+// them, zero sums positive, overflow to Inf, the canonical NaN. Every field that the wide path and the kernels do not
+// read must have its default; other steps are the oracle's.
+func standard(p *step.Params) bool {
+	rest := *p
+	rest.A, rest.B, rest.InputRounding, rest.Group, rest.Fraction, rest.Floor = 0, 0, "", 0, 0, nil
+	rest.Result, rest.ResultRounding, rest.ResultFraction = 0, "", 0
+	rounding := p.ResultRounding == format.TowardZero || p.ResultRounding == format.NearestEven
+	return rounding && rest == step.Params{Kind: step.Fused, Align: format.TowardZero}
+}
+
+// keptFraction is how many fraction bits a result keeps.
+func keptFraction(p *step.Params) int {
+	if p.ResultFraction > 0 {
+		return p.ResultFraction
+	}
+	return p.Result.Info().MantissaBits
+}
+
+// fusedShape gives the step's constants as the kernels take them, if they do.
+func fusedShape(p *step.Params) (simd.FusedShape, bool) {
+	shape := simd.FusedShape{Group: p.Group, Fraction: p.Fraction, ResultFraction: keptFraction(p)}
+	if !standard(p) || p.Result != format.F32 || p.ResultRounding != format.TowardZero {
+		return shape, false
+	}
+	return shape, simd.FusedSupports(p.A, p.B, shape)
+}
+
+// runner evaluates and stores tiles; each worker has its own.
+type runner func(t tile)
+
+// newRunner chooses the path for the step; the runner works in memory.
+func (j *job) newRunner(memory *workspace) (r runner, rowPad, columnPad int) {
+	p := &j.step
+	switch {
+	case p.Result == format.F64:
+		if j.fastFMA() {
+			return runnerOf[float64](j, newChain64(j, memory), &memory.float64s, j.epilogue.store64)
+		}
+		return runnerOf[float64](j, &oracle64{scalarModel: scalarModel{job: j}}, &memory.float64s, j.epilogue.store64)
+	case p.Result == format.S32:
+		if j.level != simd.Oracle && p.Kind == step.Integer && int8Format(p.A) && int8Format(p.B) {
+			return runnerOf[int32](j, newIntegers(j, memory), &memory.int32s, j.epilogue.storeInt)
+		}
+		return runnerOf[int32](j, &oracleInt{scalarModel: scalarModel{job: j}}, &memory.int32s, j.epilogue.storeInt)
+	case j.level != simd.Oracle && wideFits(p):
+		return runnerOf[float32](j, newFusedChainer(j, memory), &memory.float32s, j.epilogue.store32)
+	case j.fastFMA():
+		return runnerOf[float32](j, newChain32(j, memory), &memory.float32s, j.epilogue.store32)
+	}
+	return runnerOf[float32](j, &oracle32{scalarModel: scalarModel{job: j}, half: p.Result == format.F16}, &memory.float32s, j.epilogue.store32)
+}
+
+func runnerOf[T accumulator](j *job, c chainer[T], memory *levels[T], store func(*job, tile, []T, int)) (runner, int, int) {
+	e := &evaluator[T]{chainer: c, levels: memory, stopped: j.stopped}
+	if s := j.args.Start; s != nil {
+		e.start = func(acc []T, ld int, t tile) {
+			j.each(t, ld, func(i, row, column int) { acc[i] = startValue[T](s.Bits(t.batch, row, column), s.Format) })
+		}
+	}
+	rowPad, columnPad := c.padding()
+	return func(t tile) {
+		acc, ld := e.evaluate(j.tree, t)
+		if !j.stopped() {
+			store(j, t, acc, ld)
+		}
+	}, rowPad, columnPad
+}
+
+// startValue is a bit pattern of an accumulator's format as the type that holds accumulators.
+func startValue[T accumulator](bits uint64, f format.Format) T {
+	switch f {
+	case format.F64:
+		return T(math.Float64frombits(bits))
+	case format.S32:
+		return T(int32(uint32(bits)))
+	}
+	return T(widen(bits, f))
+}

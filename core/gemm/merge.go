@@ -1,0 +1,79 @@
+package gemm
+
+import (
+	"github.com/hawkeye-audit/hawkeye/core/format"
+	"github.com/hawkeye-audit/hawkeye/core/plan"
+)
+
+// float32Merge rounds and adds f32 partial sums; every NaN is the canonical one (docs/arithmetic.md).
+type float32Merge struct{}
+
+func (float32Merge) first(sum []float32, m *plan.Merge) {
+	if m.Partial != format.F32 {
+		for i, v := range sum {
+			sum[i] = roundFloat32(v, m.Partial)
+		}
+	}
+	if m.FromZero {
+		for i, v := range sum {
+			if v == 0 {
+				sum[i] = 0 // -0 becomes +0
+			}
+		}
+	}
+	if m.Sum != format.F32 {
+		for i, v := range sum {
+			sum[i] = roundFloat32(v, m.Sum)
+		}
+	}
+}
+
+func (float32Merge) merge(sum, partial []float32, m *plan.Merge) {
+	partial = partial[:len(sum)]
+	if m.Partial == format.F32 && m.Sum == format.F32 {
+		for i, v := range partial {
+			if v += sum[i]; v != v {
+				v = nan32
+			}
+			sum[i] = v
+		}
+		return
+	}
+	for i, v := range partial {
+		sum[i] = roundFloat32(canonical32(sum[i]+roundFloat32(v, m.Partial)), m.Sum)
+	}
+}
+
+// float64Merge: "in a lane merge the second operand's NaN wins" (measured on an H200, one case).
+type float64Merge struct{}
+
+func (float64Merge) first(sum []float64, m *plan.Merge) {
+	if m.FromZero {
+		for i, v := range sum {
+			if v == 0 {
+				sum[i] = 0
+			}
+		}
+	}
+}
+
+func (float64Merge) merge(sum, partial []float64, _ *plan.Merge) {
+	for i, v := range partial[:len(sum)] {
+		if v != v {
+			sum[i] = v
+		} else {
+			sum[i] += v
+		}
+	}
+}
+
+// int32Merge wraps as the hardware does.
+type int32Merge struct{}
+
+func (int32Merge) first([]int32, *plan.Merge) {}
+
+func (int32Merge) merge(sum, partial []int32, _ *plan.Merge) {
+	for i, v := range partial[:len(sum)] {
+		sum[i] += v
+	}
+}

@@ -1,0 +1,246 @@
+/*
+ * hawkeye.h - the C interface of Hawkeye: re-execute GPU matrix multiplications on a CPU, bit for bit.
+ *
+ * Every call may be made from any thread at any time. No pointer is kept after a call returns. Every call that can fail
+ * returns a hawkeye_status and, where it takes `message` and `message_size`, writes one NUL-terminated sentence there
+ * (truncated to fit) that says what is wrong and what to do, empty on success; both may be 0. Strings are UTF-8.
+ *
+ * A call that returns text takes (buffer, buffer_size, needed): it writes at most buffer_size bytes including the final
+ * NUL, stores in *needed (when not NULL) the size the whole text needs including its NUL, and returns
+ * HAWKEYE_ERROR_BUFFER when it did not fit; call again with a larger buffer.
+ *
+ * Structs begin with struct_size, their sizeof in the caller's version of this header. A size that no version had is
+ * refused. A larger one is a newer caller's: in structs that the library reads, the fields it does not know must be
+ * zero; in structs that it writes, it sets them to zero. Reserved fields must be 0.
+ *
+ * The floating-point environment of the calling thread (rounding, flush to zero, exception flags) changes no result and
+ * is left as it was. No C++ exception and no longjmp may pass through the library out of a callback.
+ *
+ * The library holds the Go runtime, which does not survive fork(): a forked child gets HAWKEYE_ERROR_FORK from every
+ * call with a status, "" from those that return a string, and 0 threads. Load the library after forking, or start a
+ * fresh process. There is one Go runtime a program: do not link two static archives made by Go into one; a Go program
+ * imports the core packages instead.
+ */
+#ifndef HAWKEYE_H
+#define HAWKEYE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HAWKEYE_ABI_VERSION 1
+
+#if defined(_WIN32)
+#define HAWKEYE_API
+#else
+#define HAWKEYE_API __attribute__((visibility("default")))
+#endif
+
+typedef int32_t hawkeye_status;
+enum {
+    HAWKEYE_OK = 0,
+    HAWKEYE_ERROR_ARGUMENT = 1,    /* a pointer is NULL, a struct_size unknown, a number out of range */
+    HAWKEYE_ERROR_HANDLE = 2,      /* the handle was never given out, is of another kind, or was freed */
+    HAWKEYE_ERROR_PROFILE = 3,     /* no profile of that name, or the JSON is not a profile; the message names the field */
+    HAWKEYE_ERROR_SHAPE = 4,       /* the shapes or strides do not fit together */
+    HAWKEYE_ERROR_FORMAT = 5,      /* an operand's format is not one the profile takes */
+    HAWKEYE_ERROR_OVERLAP = 6,     /* the output overlaps an operand or itself */
+    HAWKEYE_ERROR_UNSUPPORTED = 7, /* a case whose arithmetic is not known: declined, never guessed */
+    HAWKEYE_ERROR_CANCELLED = 8,   /* the progress callback asked to stop */
+    HAWKEYE_ERROR_BUFFER = 9,      /* the text buffer is too small; *needed says how large it must be */
+    HAWKEYE_ERROR_IO = 10,         /* a file could not be read */
+    HAWKEYE_ERROR_FORK = 11,       /* called in a forked child of the process that loaded the library */
+    HAWKEYE_ERROR_INTERNAL = 12    /* a fault of Hawkeye itself; please report the message */
+};
+
+/* Number formats. Sub-byte formats hold one element a byte, in its low bits. */
+typedef int32_t hawkeye_format;
+enum {
+    HAWKEYE_F16 = 1,
+    HAWKEYE_BF16 = 2,
+    HAWKEYE_TF32 = 3, /* in 32-bit words; the low 13 bits are ignored */
+    HAWKEYE_F32 = 4,
+    HAWKEYE_F64 = 5,
+    HAWKEYE_E4M3 = 6, /* e4m3fn, no infinities */
+    HAWKEYE_E5M2 = 7,
+    HAWKEYE_E4M3FNUZ = 8,
+    HAWKEYE_E5M2FNUZ = 9,
+    HAWKEYE_E2M1 = 10,
+    HAWKEYE_E3M2 = 11,
+    HAWKEYE_E2M3 = 12,
+    HAWKEYE_E8M0 = 13,
+    HAWKEYE_UE4M3 = 14,
+    HAWKEYE_S8 = 15,
+    HAWKEYE_U8 = 16,
+    HAWKEYE_S32 = 17
+};
+
+/* ---- the library ------------------------------------------------------------------------------------------------ */
+
+/* The ABI version the library was built with; refuse to go on when it is not HAWKEYE_ABI_VERSION. */
+HAWKEYE_API uint32_t hawkeye_abi_version(void);
+
+/* The release, such as "0.1.0". The string is static. */
+HAWKEYE_API const char *hawkeye_version(void);
+
+/* The instruction set in use: "avx512", "avx2", "portable" or "oracle". The string is static. */
+HAWKEYE_API const char *hawkeye_instruction_set(void);
+
+/* Choose it by name ("auto" for the best this processor has); HAWKEYE_ERROR_UNSUPPORTED where the processor lacks it.
+ * The environment variable HAWKEYE_ISA sets the initial choice. */
+HAWKEYE_API hawkeye_status hawkeye_set_instruction_set(const char *name, char *message, size_t message_size);
+
+/* A newline-separated list of the instruction sets this processor can run, best first. The string is static. */
+HAWKEYE_API const char *hawkeye_instruction_sets(void);
+
+/* Default number of threads of a call; 0 in hawkeye_set_threads means all processors. */
+HAWKEYE_API int32_t hawkeye_threads(void);
+HAWKEYE_API hawkeye_status hawkeye_set_threads(int32_t threads, char *message, size_t message_size);
+
+/* ---- profiles --------------------------------------------------------------------------------------------------- */
+
+/* A profile says everything about one multiplication's arithmetic. A handle is a checked number: a stale one is an
+ * error, never a crash. 0 is never a handle. */
+typedef uint64_t hawkeye_profile;
+
+/* By name: "hopper/bf16", "ampere/f16", "hopper/e4m3-fast", ... */
+HAWKEYE_API hawkeye_status hawkeye_profile_load(const char *name, hawkeye_profile *profile,
+                                                char *message, size_t message_size);
+/* From JSON (docs/profile.md). */
+HAWKEYE_API hawkeye_status hawkeye_profile_parse(const char *json, size_t json_size, hawkeye_profile *profile,
+                                                 char *message, size_t message_size);
+HAWKEYE_API hawkeye_status hawkeye_profile_free(hawkeye_profile profile, char *message, size_t message_size);
+
+/* The profile's canonical JSON, the form that hawkeye_profile_parse takes. The profile's identity, `id` in
+ * hawkeye_profile_info, is the sha256 of the canonical JSON of its arithmetic alone: without name and provenance, so
+ * that two profiles with one id compute the same bits. */
+HAWKEYE_API hawkeye_status hawkeye_profile_json(hawkeye_profile profile, char *buffer, size_t buffer_size,
+                                                size_t *needed, char *message, size_t message_size);
+/* What it says, in a few sentences for a person. */
+HAWKEYE_API hawkeye_status hawkeye_profile_describe(hawkeye_profile profile, char *buffer, size_t buffer_size,
+                                                    size_t *needed, char *message, size_t message_size);
+
+typedef struct hawkeye_profile_info {
+    uint64_t struct_size; /* in: sizeof(hawkeye_profile_info) */
+    hawkeye_format a;     /* operand format of A as the step takes it; f32 operands are also taken where
+                             takes_f32 is 1 (they are rounded to tf32 first) */
+    hawkeye_format b;
+    hawkeye_format accumulator; /* f32, f16, f64 or s32 */
+    hawkeye_format out;         /* the output format unless the call names another */
+    int32_t takes_f32;
+    int32_t runnable;     /* 0: data and oracle only, hawkeye_gemm declines it */
+    char id[72];          /* identity: a sha256, hexadecimal, NUL-terminated */
+    char name[128];       /* catalogue name, or "" */
+} hawkeye_profile_info;
+HAWKEYE_API hawkeye_status hawkeye_profile_describe_formats(hawkeye_profile profile, hawkeye_profile_info *info,
+                                                            char *message, size_t message_size);
+
+/* The catalogue as a JSON array of {"name","id","a","b","accumulator","out","takes_f32","runnable","summary","source",
+ * "doubts"}. */
+HAWKEYE_API hawkeye_status hawkeye_profile_list(char *buffer, size_t buffer_size, size_t *needed,
+                                                char *message, size_t message_size);
+
+/* ---- matrix multiplication -------------------------------------------------------------------------------------- */
+
+/* A batch of matrices in the caller's memory: element (x, i, j) lies offset + x*batch_stride + i*row_stride +
+ * j*column_stride elements from `data`, which is aligned to the size of an element. Strides may be 0 or negative; a
+ * batch_stride of 0 shares one matrix across the batch. A batch without elements may have any strides and a NULL
+ * `data`. */
+typedef struct hawkeye_matrix {
+    uint64_t struct_size; /* sizeof(hawkeye_matrix) */
+    void *data;
+    int64_t offset; /* elements from data to element (0, 0, 0) */
+    hawkeye_format format;
+    int32_t reserved; /* 0 */
+    int64_t batch, rows, columns;
+    int64_t batch_stride, row_stride, column_stride;
+} hawkeye_matrix;
+
+/* Called on the calling thread only, about ten times a second; done and total count multiply-adds. A return other than
+ * 0 stops the call, which then returns HAWKEYE_ERROR_CANCELLED; the output is then unspecified. It may call the
+ * library. */
+typedef int32_t (*hawkeye_progress)(void *user, uint64_t done, uint64_t total);
+
+typedef struct hawkeye_gemm_args {
+    uint64_t struct_size; /* sizeof(hawkeye_gemm_args) */
+    hawkeye_profile profile;
+    const hawkeye_matrix *a; /* batch x m x k */
+    const hawkeye_matrix *b; /* batch x k x n */
+    const hawkeye_matrix *c; /* the addend, batch x m x n, NULL for none; a row_stride of 0 makes it a bias */
+    hawkeye_matrix *d;       /* the output; its format overrides the profile's; batch x m x n, or
+                                batch x row_count x column_count where a selection is given; its elements share no
+                                memory with each other nor with a, b or c */
+    double alpha, beta;      /* 1.0 and 1.0 unless the call scales; beta counts only with c */
+    const float *scale_a;    /* f8 scales: NULL, one element (per tensor) or m elements (per row) */
+    int64_t scale_a_count;
+    const float *scale_b; /* NULL, one element or n elements */
+    int64_t scale_b_count;
+    const int64_t *rows; /* compute only these rows, in this order, NULL for all */
+    int64_t row_count;
+    const int64_t *columns; /* only these columns, NULL for all */
+    int64_t column_count;
+    int32_t threads; /* 0: the default */
+    int32_t reserved;
+    hawkeye_progress progress; /* NULL for none */
+    void *progress_user;
+} hawkeye_gemm_args;
+
+HAWKEYE_API hawkeye_status hawkeye_gemm(const hawkeye_gemm_args *args, char *message, size_t message_size);
+
+/* ---- comparison ------------------------------------------------------------------------------------------------- */
+
+typedef struct hawkeye_comparison {
+    uint64_t struct_size;   /* in: sizeof(hawkeye_comparison) */
+    int64_t count;          /* elements compared */
+    int64_t differing;      /* elements whose bits differ (every NaN pattern counts as its own) */
+    int64_t first;          /* flat row-major index of the first difference, -1 for none */
+    int64_t worst;          /* flat index of the largest distance, -1 for none */
+    uint64_t worst_ulps;    /* that distance in units in the last place; UINT64_MAX against a NaN */
+    uint64_t first_expected, first_actual; /* bit patterns at `first` */
+    uint64_t worst_expected, worst_actual; /* bit patterns at `worst` */
+} hawkeye_comparison;
+
+/* Compares bits of two batches of equal shape and format. */
+HAWKEYE_API hawkeye_status hawkeye_compare(const hawkeye_matrix *expected, const hawkeye_matrix *actual,
+                                           hawkeye_comparison *result, char *message, size_t message_size);
+
+/* ---- recorded cases --------------------------------------------------------------------------------------------- */
+
+/* A set of recorded cases (a golden set, or single-instruction results): FILE.jsonl with its FILE.bin beside it. */
+typedef uint64_t hawkeye_set;
+
+HAWKEYE_API hawkeye_status hawkeye_set_open(const char *path, hawkeye_set *set, int64_t *count,
+                                            char *message, size_t message_size);
+/* {"kind","about","multiply_adds","cases"} of the set, as JSON. */
+HAWKEYE_API hawkeye_status hawkeye_set_about(hawkeye_set set, char *buffer, size_t buffer_size, size_t *needed,
+                                             char *message, size_t message_size);
+/* Replays case `index` and writes its verdict as one JSON object: {"id","verdict","plan","reason","op","dtype","out",
+ * "family","multiply_adds","seconds","evidence_bits","plans_tried","profile_id",...}. Verdicts: "exact", "wrong",
+ * "undecided". A buffer of 64 KiB always suffices; a too small one loses the verdict, and NULL is refused at once. */
+HAWKEYE_API hawkeye_status hawkeye_set_replay(hawkeye_set set, int64_t index, int32_t threads,
+                                              hawkeye_progress progress, void *progress_user,
+                                              char *buffer, size_t buffer_size, size_t *needed,
+                                              char *message, size_t message_size);
+HAWKEYE_API hawkeye_status hawkeye_set_free(hawkeye_set set, char *message, size_t message_size);
+
+/* ---- discovery -------------------------------------------------------------------------------------------------- */
+
+/* A matrix multiplication given as a function: reads dense row-major a (batch x m x k), b (batch x k x n) and, unless
+ * NULL, c (batch x m x n), writes dense row-major d (batch x m x n); a return other than 0 stops the discovery. It is
+ * called on the thread that started the discovery. No function of this ABI version takes one yet: the type is fixed
+ * first so that engines can be written against it. */
+typedef struct hawkeye_signature {
+    uint64_t struct_size;
+    hawkeye_format a, b, c, d;
+    int64_t batch, m, n, k;
+} hawkeye_signature;
+typedef int32_t (*hawkeye_matmul)(void *user, const hawkeye_signature *signature, const void *a, const void *b,
+                                  const void *c, void *d);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* HAWKEYE_H */
