@@ -2,6 +2,7 @@ package gemm
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/hawkeye-audit/hawkeye/core/format"
 	"github.com/hawkeye-audit/hawkeye/core/profile"
@@ -90,14 +91,30 @@ func (a *Args) check() error {
 	if err := a.checkEpilogue(); err != nil {
 		return err
 	}
-	if a.D.ownOverlap() {
+	return a.checkOverlap()
+}
+
+// checkOverlap refuses outputs that share memory with themselves or with what is read. Layouts are valid by now.
+func (a *Args) checkOverlap() error {
+	d, err := a.D.layout("d")
+	if err != nil {
+		return err
+	}
+	if d.selfOverlaps() {
 		return fail(KindOverlap, "d: two of its elements share one address; give it strides that keep them apart")
 	}
 	for _, m := range []struct {
 		name   string
 		matrix *Matrix
 	}{{"a", a.A}, {"b", a.B}, {"c", a.C}, {"start", a.Start}} {
-		if m.matrix != nil && a.D.overlaps(m.matrix) {
+		if m.matrix == nil {
+			continue
+		}
+		read, err := m.matrix.layout(m.name)
+		if err != nil {
+			return err
+		}
+		if d.overlaps(read) {
 			return fail(KindOverlap, "d overlaps %s in memory; write to memory of its own", m.name)
 		}
 	}
@@ -132,6 +149,9 @@ func (a *Args) checkShapes() error {
 	if a.D.Rows != rows || a.D.Columns != columns {
 		return fail(KindShape, "d is %d×%d, the product is %d×%d", a.D.Rows, a.D.Columns, rows, columns)
 	}
+	if over, n := bits.Mul64(uint64(rows), uint64(columns)); over != 0 || tooMany(n, uint64(a.D.Batch), uint64(a.A.Columns)) {
+		return fail(KindShape, "2^64 multiply-adds or more")
+	}
 	if a.C != nil && (a.C.Rows != a.A.Rows || a.C.Columns != a.B.Columns) {
 		return fail(KindShape, "c is %d×%d, the whole product is %d×%d (a bias has a row stride of 0)",
 			a.C.Rows, a.C.Columns, a.A.Rows, a.B.Columns)
@@ -149,6 +169,13 @@ func (a *Args) checkShapes() error {
 		}
 	}
 	return nil
+}
+
+// tooMany tells whether n·x·y multiply-adds cannot be counted in 64 bits.
+func tooMany(n, x, y uint64) bool {
+	over, n := bits.Mul64(n, x)
+	more, _ := bits.Mul64(n, y)
+	return (over != 0 || more != 0) && x != 0 && y != 0
 }
 
 func (a *Args) checkFormats() error {

@@ -1,0 +1,5 @@
+file(REMOVE_RECURSE ${SCRATCH})
+execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${SCRATCH}/first COMMAND_ERROR_IS_FATAL ANY)
+get_filename_component(parent ${MOVED} DIRECTORY)
+file(MAKE_DIRECTORY ${parent})
+file(RENAME ${SCRATCH}/first ${MOVED})
