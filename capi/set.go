@@ -35,7 +35,7 @@ func hawkeyeGoSetOpen(path *C.char, out *C.hawkeye_set, count *C.int64_t, messag
 		}
 		s, err := verify.OpenSet(name)
 		if err != nil {
-			return fail(statusIO, "%v", err)
+			return err // a path error is I/O, anything else is about what the file says
 		}
 		if count != nil {
 			*count = C.int64_t(s.Len())

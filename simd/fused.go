@@ -117,11 +117,15 @@ const (
 type fusedConstants struct {
 	scale   uint32 // 2^α, bits of an f32
 	unscale uint32 // 2^-α
-	low     uint32 // the least magnitude, as bits, that a nonzero real c may have
+	least   uint32 // the least magnitude, as bits, that a nonzero real c may have
 	span    uint32 // how many magnitudes from there on it may have
 	align   uint32 // (F + 127) << 23
 	clamp   uint32 // the exponent byte of the clamp, four times
 	cut     uint32 // mask of the bits a result keeps
+	// What is the same in every call.
+	exponent uint32 // the bits of an f32's exponent
+	low      uint32 // 2^16 - 1
+	split    uint32 // 2^16, bits of an f32
 }
 
 // Run continues the chains of an MR×NR tile of c, whose rows lie ldc floats apart, through the K of the panels. It
@@ -176,13 +180,14 @@ func (f *Fused) admit(a, b *FusedPanel, s FusedShape) (k fusedConstants, mode in
 	}
 	low, high := max(-126, clamp-alpha), min(127, F-alpha) // 4, 5, 8: real c in [2^low, 2^high)
 	if low < high {
-		k.low = uint32(low+127) << 23
+		k.least = uint32(low+127) << 23
 		k.span = uint32(high-low) << 23
 	}
 	k.scale, k.unscale = uint32(127+alpha)<<23, uint32(127-alpha)<<23
 	k.align = uint32(F+127) << 23
 	k.clamp = uint32(clamp+127) * 0x01010101
 	k.cut = ^uint32(0) << (23 - s.ResultFraction)
+	k.exponent, k.low, k.split = 0x7F800000, 0xFFFF, 143<<23
 	if s.ResultFraction < 23 {
 		mode = fusedCut
 	}

@@ -6,7 +6,7 @@
 
 // func fusedAVX2(mode int, vectors int, c *float32, ldc int, rows int, a *byte, lda int, b *byte, groups int, group int, k *uint32) bool
 // Requires: AVX, AVX2, FMA3, SSE
-TEXT ·fusedAVX2(SB), NOSPLIT, $8-89
+TEXT ·fusedAVX2(SB), NOSPLIT, $64-89
 	STMXCSR      (SP)
 	MOVL         $0x00007f80, 4(SP)
 	LDMXCSR      4(SP)
@@ -57,8 +57,12 @@ inVector:
 	ADDQ         ldc+24(FP), AX
 	DECQ         CX
 	JNZ          inRow
-	MOVQ         group+72(FP), AX
-	SHRQ         $0x02, AX
+	MOVQ         c+16(FP), AX
+	MOVQ         AX, 8(SP)
+	MOVQ         a+40(FP), AX
+	MOVQ         AX, 16(SP)
+	MOVQ         rows+32(FP), AX
+	MOVQ         AX, 24(SP)
 	CMPQ         mode+0(FP), $0x01
 	JE           cut
 	CMPQ         mode+0(FP), $0x02
@@ -67,380 +71,525 @@ inVector:
 	JE           plain2
 	CMPQ         vectors+8(FP), $0x04
 	JE           plain4
-	MOVQ         k+80(FP), CX
-	VPBROADCASTD 16(CX), Y0
-	MOVL         $0x7f800000, CX
-	VMOVD        CX, X1
-	VPBROADCASTD X1, Y1
-	MOVQ         a+40(FP), CX
+	MOVQ         group+72(FP), R8
+	SHRQ         $0x02, R8
+	MOVQ         16(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(SP), SI
 	MOVQ         b+56(FP), DX
-	MOVQ         groups+64(FP), BX
+	MOVQ         24(SP), CX
+	MOVQ         CX, 40(SP)
+	IMULQ        groups+64(FP), CX
+	MOVQ         CX, 32(SP)
+	MOVQ         groups+64(FP), CX
+	MOVQ         CX, 48(SP)
+	MOVQ         k+80(FP), CX
+	VPBROADCASTD 20(CX), Y0
+	VMOVDQU      Y0, Y1
+	MOVQ         AX, CX
+	MOVQ         DX, BX
+	MOVQ         R8, R9
 
-plain1Group:
-	MOVQ c+16(FP), SI
-	MOVQ rows+32(FP), R8
-	MOVQ CX, DI
+plain1By1First:
+	VPBROADCASTD 4(CX), Y0
+	VPADDB       (BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 12(CX), Y0
+	VPADDB       160(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 20(CX), Y0
+	VPADDB       320(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 28(CX), Y0
+	VPADDB       480(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000280, BX
+	DECQ         R9
+	JNZ          plain1By1First
 
-plain1Row:
+plain1By1Block:
+	VMOVDQU Y1, Y0
+	MOVQ    AX, CX
+	MOVQ    DX, BX
+	MOVQ    SI, DI
+	DECQ    40(SP)
+	JZ      plain1By1NextGroup
+	ADDQ    lda+48(FP), CX
+	ADDQ    ldc+24(FP), DI
+	JMP     plain1By1Next
+
+plain1By1NextGroup:
+	DECQ   48(SP)
+	JZ     plain1By1Next
+	MOVQ   24(SP), CX
+	MOVQ   CX, 40(SP)
+	MOVQ   56(SP), CX
+	MOVQ   R8, DI
+	SHLQ   $0x05, DI
+	ADDQ   DI, CX
+	IMUL3Q $0x00000280, R8, DI
+	ADDQ   DI, BX
+	MOVQ   CX, 56(SP)
+	MOVQ   8(SP), DI
+
+plain1By1Next:
 	MOVQ         k+80(FP), R9
-	VPBROADCASTD 20(R9), Y2
-	MOVQ         DI, R10
-	MOVQ         DX, R9
-	MOVQ         AX, R11
+	VPBROADCASTD 20(R9), Y1
+	VMOVDQU      Y1, Y1
+	VPSLLD       $0x17, Y0, Y0
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 28(R9), Y2
+	VPAND        Y2, Y0, Y0
+	VPAND        (SI), Y2, Y2
+	VPMAXSD      Y2, Y0, Y0
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 16(R9), Y2
+	VPSUBD       Y0, Y2, Y0
+	VPADDD       (SI), Y0, Y2
+	VCVTTPS2DQ   Y2, Y2
+	MOVQ         R8, R9
 
-plain1Exponents:
-	VPBROADCASTD 4(R10), Y3
-	VPADDB       (R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 12(R10), Y3
-	VPADDB       160(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 20(R10), Y3
-	VPADDB       320(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 28(R10), Y3
-	VPADDB       480(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	ADDQ         $0x20, R10
-	ADDQ         $0x00000280, R9
-	DECQ         R11
-	JNZ          plain1Exponents
-	VPSLLD       $0x17, Y2, Y3
-	VPAND        Y1, Y3, Y3
-	VPAND        (SI), Y1, Y2
-	VPMAXSD      Y2, Y3, Y3
-	VPSUBD       Y3, Y0, Y2
-	VPADDD       (SI), Y2, Y3
+plain1By1At0:
+	VPBROADCASTD 4(CX), Y3
+	VPADDB       (BX), Y3, Y3
+	VPMAXSB      Y3, Y1, Y1
+	VPBROADCASTD (AX), Y3
+	VMULPS       32(DX), Y3, Y3
+	VPADDD       Y0, Y3, Y3
 	VCVTTPS2DQ   Y3, Y3
-	MOVQ         DI, R9
-	MOVQ         DX, R10
-	MOVQ         AX, R11
-
-plain1At0Products:
-	VBROADCASTSS (R9), Y4
-	VMULPS       32(R10), Y4, Y4
-	VPADDD       Y2, Y4, Y4
-	VCVTTPS2DQ   Y4, Y4
-	VPADDD       Y4, Y3, Y3
-	VBROADCASTSS 8(R9), Y4
-	VMULPS       192(R10), Y4, Y4
-	VPADDD       Y2, Y4, Y4
-	VCVTTPS2DQ   Y4, Y4
-	VPADDD       Y4, Y3, Y3
-	VBROADCASTSS 16(R9), Y4
-	VMULPS       352(R10), Y4, Y4
-	VPADDD       Y2, Y4, Y4
-	VCVTTPS2DQ   Y4, Y4
-	VPADDD       Y4, Y3, Y3
-	VBROADCASTSS 24(R9), Y4
-	VMULPS       512(R10), Y4, Y4
-	VPADDD       Y2, Y4, Y4
-	VCVTTPS2DQ   Y4, Y4
-	VPADDD       Y4, Y3, Y3
-	ADDQ         $0x20, R9
-	ADDQ         $0x00000280, R10
-	DECQ         R11
-	JNZ          plain1At0Products
-	VCVTDQ2PS    Y3, Y3
-	VPSUBUSW     Y2, Y3, Y3
-	VMOVDQU      Y3, (SI)
-	ADDQ         ldc+24(FP), SI
-	ADDQ         lda+48(FP), DI
-	DECQ         R8
-	JNZ          plain1Row
-	MOVQ         AX, R11
-	SHLQ         $0x05, R11
-	ADDQ         R11, CX
-	IMUL3Q       $0x00000280, AX, R11
-	ADDQ         R11, DX
-	DECQ         BX
-	JNZ          plain1Group
+	VPADDD       Y3, Y2, Y2
+	VPBROADCASTD 12(CX), Y3
+	VPADDB       160(BX), Y3, Y3
+	VPMAXSB      Y3, Y1, Y1
+	VPBROADCASTD 8(AX), Y3
+	VMULPS       192(DX), Y3, Y3
+	VPADDD       Y0, Y3, Y3
+	VCVTTPS2DQ   Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	VPBROADCASTD 20(CX), Y3
+	VPADDB       320(BX), Y3, Y3
+	VPMAXSB      Y3, Y1, Y1
+	VPBROADCASTD 16(AX), Y3
+	VMULPS       352(DX), Y3, Y3
+	VPADDD       Y0, Y3, Y3
+	VCVTTPS2DQ   Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	VPBROADCASTD 28(CX), Y3
+	VPADDB       480(BX), Y3, Y3
+	VPMAXSB      Y3, Y1, Y1
+	VPBROADCASTD 24(AX), Y3
+	VMULPS       512(DX), Y3, Y3
+	VPADDD       Y0, Y3, Y3
+	VCVTTPS2DQ   Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	ADDQ         $0x20, AX
+	ADDQ         $0x00000280, DX
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000280, BX
+	DECQ         R9
+	JNZ          plain1By1At0
+	VCVTDQ2PS    Y2, Y2
+	VPSUBUSW     Y0, Y2, Y2
+	VMOVDQU      Y2, (SI)
+	MOVQ         CX, AX
+	MOVQ         BX, DX
+	MOVQ         DI, SI
+	MOVQ         R8, CX
+	SHLQ         $0x05, CX
+	SUBQ         CX, AX
+	IMUL3Q       $0x00000280, R8, CX
+	SUBQ         CX, DX
+	DECQ         32(SP)
+	JNZ          plain1By1Block
 	JMP          done
 
 plain2:
-	MOVQ         k+80(FP), CX
-	VPBROADCASTD 16(CX), Y0
-	MOVL         $0x7f800000, CX
-	VMOVD        CX, X1
-	VPBROADCASTD X1, Y1
-	MOVQ         a+40(FP), CX
+	MOVQ         group+72(FP), R8
+	SHRQ         $0x02, R8
+	MOVQ         16(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(SP), SI
 	MOVQ         b+56(FP), DX
-	MOVQ         groups+64(FP), BX
+	MOVQ         24(SP), CX
+	MOVQ         CX, 40(SP)
+	IMULQ        groups+64(FP), CX
+	MOVQ         CX, 32(SP)
+	MOVQ         groups+64(FP), CX
+	MOVQ         CX, 48(SP)
+	MOVQ         k+80(FP), CX
+	VPBROADCASTD 20(CX), Y0
+	VMOVDQU      Y0, Y1
+	MOVQ         AX, CX
+	MOVQ         DX, BX
+	MOVQ         R8, R9
 
-plain2Group:
-	MOVQ c+16(FP), SI
-	MOVQ rows+32(FP), R8
-	MOVQ CX, DI
+plain2By1First:
+	VPBROADCASTD 4(CX), Y0
+	VPADDB       (BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 12(CX), Y0
+	VPADDB       160(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 20(CX), Y0
+	VPADDB       320(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 28(CX), Y0
+	VPADDB       480(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000280, BX
+	DECQ         R9
+	JNZ          plain2By1First
 
-plain2Row:
+plain2By1Block:
+	VMOVDQU Y1, Y0
+	MOVQ    AX, CX
+	MOVQ    DX, BX
+	MOVQ    SI, DI
+	DECQ    40(SP)
+	JZ      plain2By1NextGroup
+	ADDQ    lda+48(FP), CX
+	ADDQ    ldc+24(FP), DI
+	JMP     plain2By1Next
+
+plain2By1NextGroup:
+	DECQ   48(SP)
+	JZ     plain2By1Next
+	MOVQ   24(SP), CX
+	MOVQ   CX, 40(SP)
+	MOVQ   56(SP), CX
+	MOVQ   R8, DI
+	SHLQ   $0x05, DI
+	ADDQ   DI, CX
+	IMUL3Q $0x00000280, R8, DI
+	ADDQ   DI, BX
+	MOVQ   CX, 56(SP)
+	MOVQ   8(SP), DI
+
+plain2By1Next:
 	MOVQ         k+80(FP), R9
-	VPBROADCASTD 20(R9), Y2
-	MOVQ         DI, R10
-	MOVQ         DX, R9
-	MOVQ         AX, R11
-
-plain2Exponents:
-	VPBROADCASTD 4(R10), Y3
-	VPADDB       (R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 12(R10), Y3
-	VPADDB       160(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 20(R10), Y3
-	VPADDB       320(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 28(R10), Y3
-	VPADDB       480(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	ADDQ         $0x20, R10
-	ADDQ         $0x00000280, R9
-	DECQ         R11
-	JNZ          plain2Exponents
-	VPSLLD       $0x17, Y2, Y4
-	VPAND        Y1, Y4, Y4
-	VPAND        (SI), Y1, Y3
-	VPMAXSD      Y3, Y4, Y4
-	VPSUBD       Y4, Y0, Y3
-	VPADDD       (SI), Y3, Y4
+	VPBROADCASTD 20(R9), Y1
+	VMOVDQU      Y1, Y1
+	VPSLLD       $0x17, Y0, Y2
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 28(R9), Y3
+	VPAND        Y3, Y2, Y2
+	VPAND        (SI), Y3, Y3
+	VPMAXSD      Y3, Y2, Y2
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 16(R9), Y3
+	VPSUBD       Y2, Y3, Y2
+	VPADDD       (SI), Y2, Y3
+	VCVTTPS2DQ   Y3, Y3
+	VPSLLD       $0x0f, Y0, Y0
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 28(R9), Y4
+	VPAND        Y4, Y0, Y0
+	VPAND        32(SI), Y4, Y4
+	VPMAXSD      Y4, Y0, Y0
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 16(R9), Y4
+	VPSUBD       Y0, Y4, Y0
+	VPADDD       32(SI), Y0, Y4
 	VCVTTPS2DQ   Y4, Y4
-	VPSLLD       $0x0f, Y2, Y5
-	VPAND        Y1, Y5, Y5
-	VPAND        32(SI), Y1, Y2
-	VPMAXSD      Y2, Y5, Y5
-	VPSUBD       Y5, Y0, Y2
-	VPADDD       32(SI), Y2, Y5
-	VCVTTPS2DQ   Y5, Y5
-	MOVQ         DI, R9
-	MOVQ         DX, R10
-	MOVQ         AX, R11
+	MOVQ         R8, R9
 
-plain2At0Products:
-	VBROADCASTSS (R9), Y6
-	VMULPS       32(R10), Y6, Y7
-	VPADDD       Y3, Y7, Y7
-	VCVTTPS2DQ   Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMULPS       64(R10), Y6, Y6
+plain2By1At0:
+	VPBROADCASTD 4(CX), Y5
+	VPADDB       (BX), Y5, Y5
+	VPMAXSB      Y5, Y1, Y1
+	VPBROADCASTD (AX), Y5
+	VMULPS       32(DX), Y5, Y6
 	VPADDD       Y2, Y6, Y6
 	VCVTTPS2DQ   Y6, Y6
-	VPADDD       Y6, Y5, Y5
-	VBROADCASTSS 8(R9), Y6
-	VMULPS       192(R10), Y6, Y7
-	VPADDD       Y3, Y7, Y7
-	VCVTTPS2DQ   Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMULPS       224(R10), Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VMULPS       64(DX), Y5, Y5
+	VPADDD       Y0, Y5, Y5
+	VCVTTPS2DQ   Y5, Y5
+	VPADDD       Y5, Y4, Y4
+	VPBROADCASTD 12(CX), Y5
+	VPADDB       160(BX), Y5, Y5
+	VPMAXSB      Y5, Y1, Y1
+	VPBROADCASTD 8(AX), Y5
+	VMULPS       192(DX), Y5, Y6
 	VPADDD       Y2, Y6, Y6
 	VCVTTPS2DQ   Y6, Y6
-	VPADDD       Y6, Y5, Y5
-	VBROADCASTSS 16(R9), Y6
-	VMULPS       352(R10), Y6, Y7
-	VPADDD       Y3, Y7, Y7
-	VCVTTPS2DQ   Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMULPS       384(R10), Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VMULPS       224(DX), Y5, Y5
+	VPADDD       Y0, Y5, Y5
+	VCVTTPS2DQ   Y5, Y5
+	VPADDD       Y5, Y4, Y4
+	VPBROADCASTD 20(CX), Y5
+	VPADDB       320(BX), Y5, Y5
+	VPMAXSB      Y5, Y1, Y1
+	VPBROADCASTD 16(AX), Y5
+	VMULPS       352(DX), Y5, Y6
 	VPADDD       Y2, Y6, Y6
 	VCVTTPS2DQ   Y6, Y6
-	VPADDD       Y6, Y5, Y5
-	VBROADCASTSS 24(R9), Y6
-	VMULPS       512(R10), Y6, Y7
-	VPADDD       Y3, Y7, Y7
-	VCVTTPS2DQ   Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMULPS       544(R10), Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VMULPS       384(DX), Y5, Y5
+	VPADDD       Y0, Y5, Y5
+	VCVTTPS2DQ   Y5, Y5
+	VPADDD       Y5, Y4, Y4
+	VPBROADCASTD 28(CX), Y5
+	VPADDB       480(BX), Y5, Y5
+	VPMAXSB      Y5, Y1, Y1
+	VPBROADCASTD 24(AX), Y5
+	VMULPS       512(DX), Y5, Y6
 	VPADDD       Y2, Y6, Y6
 	VCVTTPS2DQ   Y6, Y6
-	VPADDD       Y6, Y5, Y5
-	ADDQ         $0x20, R9
-	ADDQ         $0x00000280, R10
-	DECQ         R11
-	JNZ          plain2At0Products
+	VPADDD       Y6, Y3, Y3
+	VMULPS       544(DX), Y5, Y5
+	VPADDD       Y0, Y5, Y5
+	VCVTTPS2DQ   Y5, Y5
+	VPADDD       Y5, Y4, Y4
+	ADDQ         $0x20, AX
+	ADDQ         $0x00000280, DX
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000280, BX
+	DECQ         R9
+	JNZ          plain2By1At0
+	VCVTDQ2PS    Y3, Y3
+	VPSUBUSW     Y2, Y3, Y3
+	VMOVDQU      Y3, (SI)
 	VCVTDQ2PS    Y4, Y4
-	VPSUBUSW     Y3, Y4, Y4
-	VMOVDQU      Y4, (SI)
-	VCVTDQ2PS    Y5, Y5
-	VPSUBUSW     Y2, Y5, Y5
-	VMOVDQU      Y5, 32(SI)
-	ADDQ         ldc+24(FP), SI
-	ADDQ         lda+48(FP), DI
-	DECQ         R8
-	JNZ          plain2Row
-	MOVQ         AX, R11
-	SHLQ         $0x05, R11
-	ADDQ         R11, CX
-	IMUL3Q       $0x00000280, AX, R11
-	ADDQ         R11, DX
-	DECQ         BX
-	JNZ          plain2Group
+	VPSUBUSW     Y0, Y4, Y4
+	VMOVDQU      Y4, 32(SI)
+	MOVQ         CX, AX
+	MOVQ         BX, DX
+	MOVQ         DI, SI
+	MOVQ         R8, CX
+	SHLQ         $0x05, CX
+	SUBQ         CX, AX
+	IMUL3Q       $0x00000280, R8, CX
+	SUBQ         CX, DX
+	DECQ         32(SP)
+	JNZ          plain2By1Block
 	JMP          done
 
 plain4:
-	MOVQ         k+80(FP), CX
-	VPBROADCASTD 16(CX), Y0
-	MOVL         $0x7f800000, CX
-	VMOVD        CX, X1
-	VPBROADCASTD X1, Y1
-	MOVQ         a+40(FP), CX
+	MOVQ         group+72(FP), R8
+	SHRQ         $0x02, R8
+	MOVQ         16(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(SP), SI
 	MOVQ         b+56(FP), DX
-	MOVQ         groups+64(FP), BX
+	MOVQ         24(SP), CX
+	MOVQ         CX, 40(SP)
+	IMULQ        groups+64(FP), CX
+	MOVQ         CX, 32(SP)
+	MOVQ         groups+64(FP), CX
+	MOVQ         CX, 48(SP)
+	MOVQ         k+80(FP), CX
+	VPBROADCASTD 20(CX), Y0
+	VMOVDQU      Y0, Y1
+	MOVQ         AX, CX
+	MOVQ         DX, BX
+	MOVQ         R8, R9
 
-plain4Group:
-	MOVQ c+16(FP), SI
-	MOVQ rows+32(FP), R8
-	MOVQ CX, DI
+plain4By1First:
+	VPBROADCASTD 4(CX), Y0
+	VPADDB       (BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 12(CX), Y0
+	VPADDB       160(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 20(CX), Y0
+	VPADDB       320(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 28(CX), Y0
+	VPADDB       480(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000280, BX
+	DECQ         R9
+	JNZ          plain4By1First
 
-plain4Row:
+plain4By1Block:
+	VMOVDQU Y1, Y0
+	MOVQ    AX, CX
+	MOVQ    DX, BX
+	MOVQ    SI, DI
+	DECQ    40(SP)
+	JZ      plain4By1NextGroup
+	ADDQ    lda+48(FP), CX
+	ADDQ    ldc+24(FP), DI
+	JMP     plain4By1Next
+
+plain4By1NextGroup:
+	DECQ   48(SP)
+	JZ     plain4By1Next
+	MOVQ   24(SP), CX
+	MOVQ   CX, 40(SP)
+	MOVQ   56(SP), CX
+	MOVQ   R8, DI
+	SHLQ   $0x05, DI
+	ADDQ   DI, CX
+	IMUL3Q $0x00000280, R8, DI
+	ADDQ   DI, BX
+	MOVQ   CX, 56(SP)
+	MOVQ   8(SP), DI
+
+plain4By1Next:
 	MOVQ         k+80(FP), R9
-	VPBROADCASTD 20(R9), Y2
-	MOVQ         DI, R10
-	MOVQ         DX, R9
-	MOVQ         AX, R11
-
-plain4Exponents:
-	VPBROADCASTD 4(R10), Y3
-	VPADDB       (R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 12(R10), Y3
-	VPADDB       160(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 20(R10), Y3
-	VPADDB       320(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 28(R10), Y3
-	VPADDB       480(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	ADDQ         $0x20, R10
-	ADDQ         $0x00000280, R9
-	DECQ         R11
-	JNZ          plain4Exponents
-	VPSLLD       $0x17, Y2, Y4
-	VPAND        Y1, Y4, Y4
-	VPAND        (SI), Y1, Y3
-	VPMAXSD      Y3, Y4, Y4
-	VPSUBD       Y4, Y0, Y3
-	VPADDD       (SI), Y3, Y6
-	VCVTTPS2DQ   Y6, Y6
-	VPSLLD       $0x0f, Y2, Y5
-	VPAND        Y1, Y5, Y5
-	VPAND        32(SI), Y1, Y4
-	VPMAXSD      Y4, Y5, Y5
-	VPSUBD       Y5, Y0, Y4
-	VPADDD       32(SI), Y4, Y7
+	VPBROADCASTD 20(R9), Y1
+	VMOVDQU      Y1, Y1
+	VPSLLD       $0x17, Y0, Y2
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 28(R9), Y3
+	VPAND        Y3, Y2, Y2
+	VPAND        (SI), Y3, Y3
+	VPMAXSD      Y3, Y2, Y2
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 16(R9), Y3
+	VPSUBD       Y2, Y3, Y2
+	VPADDD       (SI), Y2, Y3
+	VCVTTPS2DQ   Y3, Y3
+	VPSLLD       $0x0f, Y0, Y4
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 28(R9), Y5
+	VPAND        Y5, Y4, Y4
+	VPAND        32(SI), Y5, Y5
+	VPMAXSD      Y5, Y4, Y4
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 16(R9), Y5
+	VPSUBD       Y4, Y5, Y4
+	VPADDD       32(SI), Y4, Y5
+	VCVTTPS2DQ   Y5, Y5
+	VPSLLD       $0x07, Y0, Y6
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 28(R9), Y7
+	VPAND        Y7, Y6, Y6
+	VPAND        64(SI), Y7, Y7
+	VPMAXSD      Y7, Y6, Y6
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 16(R9), Y7
+	VPSUBD       Y6, Y7, Y6
+	VPADDD       64(SI), Y6, Y7
 	VCVTTPS2DQ   Y7, Y7
-	VPSLLD       $0x07, Y2, Y8
-	VPAND        Y1, Y8, Y8
-	VPAND        64(SI), Y1, Y5
-	VPMAXSD      Y5, Y8, Y8
-	VPSUBD       Y8, Y0, Y5
-	VPADDD       64(SI), Y5, Y8
+	VPSRLD       $0x01, Y0, Y0
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 28(R9), Y8
+	VPAND        Y8, Y0, Y0
+	VPAND        96(SI), Y8, Y8
+	VPMAXSD      Y8, Y0, Y0
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 16(R9), Y8
+	VPSUBD       Y0, Y8, Y0
+	VPADDD       96(SI), Y0, Y8
 	VCVTTPS2DQ   Y8, Y8
-	VPSRLD       $0x01, Y2, Y9
-	VPAND        Y1, Y9, Y9
-	VPAND        96(SI), Y1, Y2
-	VPMAXSD      Y2, Y9, Y9
-	VPSUBD       Y9, Y0, Y2
-	VPADDD       96(SI), Y2, Y9
-	VCVTTPS2DQ   Y9, Y9
-	MOVQ         DI, R9
-	MOVQ         DX, R10
-	MOVQ         AX, R11
+	MOVQ         R8, R9
 
-plain4At0Products:
-	VBROADCASTSS (R9), Y10
-	VMULPS       32(R10), Y10, Y11
-	VPADDD       Y3, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VMULPS       64(R10), Y10, Y11
-	VPADDD       Y4, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y7, Y7
-	VMULPS       96(R10), Y10, Y11
-	VPADDD       Y5, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y8, Y8
-	VMULPS       128(R10), Y10, Y10
+plain4By1At0:
+	VPBROADCASTD 4(CX), Y9
+	VPADDB       (BX), Y9, Y9
+	VPMAXSB      Y9, Y1, Y1
+	VPBROADCASTD (AX), Y9
+	VMULPS       32(DX), Y9, Y10
 	VPADDD       Y2, Y10, Y10
 	VCVTTPS2DQ   Y10, Y10
-	VPADDD       Y10, Y9, Y9
-	VBROADCASTSS 8(R9), Y10
-	VMULPS       192(R10), Y10, Y11
-	VPADDD       Y3, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VMULPS       224(R10), Y10, Y11
-	VPADDD       Y4, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y7, Y7
-	VMULPS       256(R10), Y10, Y11
-	VPADDD       Y5, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y8, Y8
-	VMULPS       288(R10), Y10, Y10
+	VPADDD       Y10, Y3, Y3
+	VMULPS       64(DX), Y9, Y10
+	VPADDD       Y4, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VMULPS       96(DX), Y9, Y10
+	VPADDD       Y6, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y7, Y7
+	VMULPS       128(DX), Y9, Y9
+	VPADDD       Y0, Y9, Y9
+	VCVTTPS2DQ   Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VPBROADCASTD 12(CX), Y9
+	VPADDB       160(BX), Y9, Y9
+	VPMAXSB      Y9, Y1, Y1
+	VPBROADCASTD 8(AX), Y9
+	VMULPS       192(DX), Y9, Y10
 	VPADDD       Y2, Y10, Y10
 	VCVTTPS2DQ   Y10, Y10
-	VPADDD       Y10, Y9, Y9
-	VBROADCASTSS 16(R9), Y10
-	VMULPS       352(R10), Y10, Y11
-	VPADDD       Y3, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VMULPS       384(R10), Y10, Y11
-	VPADDD       Y4, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y7, Y7
-	VMULPS       416(R10), Y10, Y11
-	VPADDD       Y5, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y8, Y8
-	VMULPS       448(R10), Y10, Y10
+	VPADDD       Y10, Y3, Y3
+	VMULPS       224(DX), Y9, Y10
+	VPADDD       Y4, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VMULPS       256(DX), Y9, Y10
+	VPADDD       Y6, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y7, Y7
+	VMULPS       288(DX), Y9, Y9
+	VPADDD       Y0, Y9, Y9
+	VCVTTPS2DQ   Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VPBROADCASTD 20(CX), Y9
+	VPADDB       320(BX), Y9, Y9
+	VPMAXSB      Y9, Y1, Y1
+	VPBROADCASTD 16(AX), Y9
+	VMULPS       352(DX), Y9, Y10
 	VPADDD       Y2, Y10, Y10
 	VCVTTPS2DQ   Y10, Y10
-	VPADDD       Y10, Y9, Y9
-	VBROADCASTSS 24(R9), Y10
-	VMULPS       512(R10), Y10, Y11
-	VPADDD       Y3, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VMULPS       544(R10), Y10, Y11
-	VPADDD       Y4, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y7, Y7
-	VMULPS       576(R10), Y10, Y11
-	VPADDD       Y5, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y8, Y8
-	VMULPS       608(R10), Y10, Y10
+	VPADDD       Y10, Y3, Y3
+	VMULPS       384(DX), Y9, Y10
+	VPADDD       Y4, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VMULPS       416(DX), Y9, Y10
+	VPADDD       Y6, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y7, Y7
+	VMULPS       448(DX), Y9, Y9
+	VPADDD       Y0, Y9, Y9
+	VCVTTPS2DQ   Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VPBROADCASTD 28(CX), Y9
+	VPADDB       480(BX), Y9, Y9
+	VPMAXSB      Y9, Y1, Y1
+	VPBROADCASTD 24(AX), Y9
+	VMULPS       512(DX), Y9, Y10
 	VPADDD       Y2, Y10, Y10
 	VCVTTPS2DQ   Y10, Y10
-	VPADDD       Y10, Y9, Y9
-	ADDQ         $0x20, R9
-	ADDQ         $0x00000280, R10
-	DECQ         R11
-	JNZ          plain4At0Products
-	VCVTDQ2PS    Y6, Y6
-	VPSUBUSW     Y3, Y6, Y6
-	VMOVDQU      Y6, (SI)
+	VPADDD       Y10, Y3, Y3
+	VMULPS       544(DX), Y9, Y10
+	VPADDD       Y4, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VMULPS       576(DX), Y9, Y10
+	VPADDD       Y6, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y7, Y7
+	VMULPS       608(DX), Y9, Y9
+	VPADDD       Y0, Y9, Y9
+	VCVTTPS2DQ   Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	ADDQ         $0x20, AX
+	ADDQ         $0x00000280, DX
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000280, BX
+	DECQ         R9
+	JNZ          plain4By1At0
+	VCVTDQ2PS    Y3, Y3
+	VPSUBUSW     Y2, Y3, Y3
+	VMOVDQU      Y3, (SI)
+	VCVTDQ2PS    Y5, Y5
+	VPSUBUSW     Y4, Y5, Y5
+	VMOVDQU      Y5, 32(SI)
 	VCVTDQ2PS    Y7, Y7
-	VPSUBUSW     Y4, Y7, Y7
-	VMOVDQU      Y7, 32(SI)
+	VPSUBUSW     Y6, Y7, Y7
+	VMOVDQU      Y7, 64(SI)
 	VCVTDQ2PS    Y8, Y8
-	VPSUBUSW     Y5, Y8, Y8
-	VMOVDQU      Y8, 64(SI)
-	VCVTDQ2PS    Y9, Y9
-	VPSUBUSW     Y2, Y9, Y9
-	VMOVDQU      Y9, 96(SI)
-	ADDQ         ldc+24(FP), SI
-	ADDQ         lda+48(FP), DI
-	DECQ         R8
-	JNZ          plain4Row
-	MOVQ         AX, R11
-	SHLQ         $0x05, R11
-	ADDQ         R11, CX
-	IMUL3Q       $0x00000280, AX, R11
-	ADDQ         R11, DX
-	DECQ         BX
-	JNZ          plain4Group
+	VPSUBUSW     Y0, Y8, Y8
+	VMOVDQU      Y8, 96(SI)
+	MOVQ         CX, AX
+	MOVQ         BX, DX
+	MOVQ         DI, SI
+	MOVQ         R8, CX
+	SHLQ         $0x05, CX
+	SUBQ         CX, AX
+	IMUL3Q       $0x00000280, R8, CX
+	SUBQ         CX, DX
+	DECQ         32(SP)
+	JNZ          plain4By1Block
 	JMP          done
 
 cut:
@@ -448,401 +597,546 @@ cut:
 	JE           cut2
 	CMPQ         vectors+8(FP), $0x04
 	JE           cut4
-	MOVQ         k+80(FP), CX
-	VPBROADCASTD 16(CX), Y0
-	MOVL         $0x7f800000, CX
-	VMOVD        CX, X1
-	VPBROADCASTD X1, Y1
-	MOVQ         a+40(FP), CX
+	MOVQ         group+72(FP), R8
+	SHRQ         $0x02, R8
+	MOVQ         16(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(SP), SI
 	MOVQ         b+56(FP), DX
-	MOVQ         groups+64(FP), BX
+	MOVQ         24(SP), CX
+	MOVQ         CX, 40(SP)
+	IMULQ        groups+64(FP), CX
+	MOVQ         CX, 32(SP)
+	MOVQ         groups+64(FP), CX
+	MOVQ         CX, 48(SP)
+	MOVQ         k+80(FP), CX
+	VPBROADCASTD 20(CX), Y0
+	VMOVDQU      Y0, Y1
+	MOVQ         AX, CX
+	MOVQ         DX, BX
+	MOVQ         R8, R9
 
-cut1Group:
-	MOVQ c+16(FP), SI
-	MOVQ rows+32(FP), R8
-	MOVQ CX, DI
+cut1By1First:
+	VPBROADCASTD 4(CX), Y0
+	VPADDB       (BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 12(CX), Y0
+	VPADDB       160(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 20(CX), Y0
+	VPADDB       320(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 28(CX), Y0
+	VPADDB       480(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000280, BX
+	DECQ         R9
+	JNZ          cut1By1First
 
-cut1Row:
+cut1By1Block:
+	VMOVDQU Y1, Y0
+	MOVQ    AX, CX
+	MOVQ    DX, BX
+	MOVQ    SI, DI
+	DECQ    40(SP)
+	JZ      cut1By1NextGroup
+	ADDQ    lda+48(FP), CX
+	ADDQ    ldc+24(FP), DI
+	JMP     cut1By1Next
+
+cut1By1NextGroup:
+	DECQ   48(SP)
+	JZ     cut1By1Next
+	MOVQ   24(SP), CX
+	MOVQ   CX, 40(SP)
+	MOVQ   56(SP), CX
+	MOVQ   R8, DI
+	SHLQ   $0x05, DI
+	ADDQ   DI, CX
+	IMUL3Q $0x00000280, R8, DI
+	ADDQ   DI, BX
+	MOVQ   CX, 56(SP)
+	MOVQ   8(SP), DI
+
+cut1By1Next:
 	MOVQ         k+80(FP), R9
-	VPBROADCASTD 20(R9), Y2
-	MOVQ         DI, R10
-	MOVQ         DX, R9
-	MOVQ         AX, R11
+	VPBROADCASTD 20(R9), Y1
+	VMOVDQU      Y1, Y1
+	VPSLLD       $0x17, Y0, Y0
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 28(R9), Y2
+	VPAND        Y2, Y0, Y0
+	VPAND        (SI), Y2, Y2
+	VPMAXSD      Y2, Y0, Y0
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 16(R9), Y2
+	VPSUBD       Y0, Y2, Y0
+	VPADDD       (SI), Y0, Y2
+	VCVTTPS2DQ   Y2, Y2
+	MOVQ         R8, R9
 
-cut1Exponents:
-	VPBROADCASTD 4(R10), Y3
-	VPADDB       (R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 12(R10), Y3
-	VPADDB       160(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 20(R10), Y3
-	VPADDB       320(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 28(R10), Y3
-	VPADDB       480(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	ADDQ         $0x20, R10
-	ADDQ         $0x00000280, R9
-	DECQ         R11
-	JNZ          cut1Exponents
-	VPSLLD       $0x17, Y2, Y3
-	VPAND        Y1, Y3, Y3
-	VPAND        (SI), Y1, Y2
-	VPMAXSD      Y2, Y3, Y3
-	VPSUBD       Y3, Y0, Y2
-	VPADDD       (SI), Y2, Y3
+cut1By1At0:
+	VPBROADCASTD 4(CX), Y3
+	VPADDB       (BX), Y3, Y3
+	VPMAXSB      Y3, Y1, Y1
+	VPBROADCASTD (AX), Y3
+	VMULPS       32(DX), Y3, Y3
+	VPADDD       Y0, Y3, Y3
 	VCVTTPS2DQ   Y3, Y3
-	MOVQ         DI, R9
-	MOVQ         DX, R10
-	MOVQ         AX, R11
-
-cut1At0Products:
-	VBROADCASTSS (R9), Y4
-	VMULPS       32(R10), Y4, Y4
-	VPADDD       Y2, Y4, Y4
-	VCVTTPS2DQ   Y4, Y4
-	VPADDD       Y4, Y3, Y3
-	VBROADCASTSS 8(R9), Y4
-	VMULPS       192(R10), Y4, Y4
-	VPADDD       Y2, Y4, Y4
-	VCVTTPS2DQ   Y4, Y4
-	VPADDD       Y4, Y3, Y3
-	VBROADCASTSS 16(R9), Y4
-	VMULPS       352(R10), Y4, Y4
-	VPADDD       Y2, Y4, Y4
-	VCVTTPS2DQ   Y4, Y4
-	VPADDD       Y4, Y3, Y3
-	VBROADCASTSS 24(R9), Y4
-	VMULPS       512(R10), Y4, Y4
-	VPADDD       Y2, Y4, Y4
-	VCVTTPS2DQ   Y4, Y4
-	VPADDD       Y4, Y3, Y3
-	ADDQ         $0x20, R9
-	ADDQ         $0x00000280, R10
-	DECQ         R11
-	JNZ          cut1At0Products
-	VCVTDQ2PS    Y3, Y3
-	MOVQ         k+80(FP), R9
-	VPBROADCASTD 24(R9), Y4
-	VPAND        Y4, Y3, Y3
-	VPSUBUSW     Y2, Y3, Y3
-	VMOVDQU      Y3, (SI)
-	ADDQ         ldc+24(FP), SI
-	ADDQ         lda+48(FP), DI
-	DECQ         R8
-	JNZ          cut1Row
-	MOVQ         AX, R11
-	SHLQ         $0x05, R11
-	ADDQ         R11, CX
-	IMUL3Q       $0x00000280, AX, R11
-	ADDQ         R11, DX
-	DECQ         BX
-	JNZ          cut1Group
+	VPADDD       Y3, Y2, Y2
+	VPBROADCASTD 12(CX), Y3
+	VPADDB       160(BX), Y3, Y3
+	VPMAXSB      Y3, Y1, Y1
+	VPBROADCASTD 8(AX), Y3
+	VMULPS       192(DX), Y3, Y3
+	VPADDD       Y0, Y3, Y3
+	VCVTTPS2DQ   Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	VPBROADCASTD 20(CX), Y3
+	VPADDB       320(BX), Y3, Y3
+	VPMAXSB      Y3, Y1, Y1
+	VPBROADCASTD 16(AX), Y3
+	VMULPS       352(DX), Y3, Y3
+	VPADDD       Y0, Y3, Y3
+	VCVTTPS2DQ   Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	VPBROADCASTD 28(CX), Y3
+	VPADDB       480(BX), Y3, Y3
+	VPMAXSB      Y3, Y1, Y1
+	VPBROADCASTD 24(AX), Y3
+	VMULPS       512(DX), Y3, Y3
+	VPADDD       Y0, Y3, Y3
+	VCVTTPS2DQ   Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	ADDQ         $0x20, AX
+	ADDQ         $0x00000280, DX
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000280, BX
+	DECQ         R9
+	JNZ          cut1By1At0
+	VCVTDQ2PS    Y2, Y2
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 24(AX), Y3
+	VPAND        Y3, Y2, Y2
+	VPSUBUSW     Y0, Y2, Y2
+	VMOVDQU      Y2, (SI)
+	MOVQ         CX, AX
+	MOVQ         BX, DX
+	MOVQ         DI, SI
+	MOVQ         R8, CX
+	SHLQ         $0x05, CX
+	SUBQ         CX, AX
+	IMUL3Q       $0x00000280, R8, CX
+	SUBQ         CX, DX
+	DECQ         32(SP)
+	JNZ          cut1By1Block
 	JMP          done
 
 cut2:
-	MOVQ         k+80(FP), CX
-	VPBROADCASTD 16(CX), Y0
-	MOVL         $0x7f800000, CX
-	VMOVD        CX, X1
-	VPBROADCASTD X1, Y1
-	MOVQ         a+40(FP), CX
+	MOVQ         group+72(FP), R8
+	SHRQ         $0x02, R8
+	MOVQ         16(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(SP), SI
 	MOVQ         b+56(FP), DX
-	MOVQ         groups+64(FP), BX
+	MOVQ         24(SP), CX
+	MOVQ         CX, 40(SP)
+	IMULQ        groups+64(FP), CX
+	MOVQ         CX, 32(SP)
+	MOVQ         groups+64(FP), CX
+	MOVQ         CX, 48(SP)
+	MOVQ         k+80(FP), CX
+	VPBROADCASTD 20(CX), Y0
+	VMOVDQU      Y0, Y1
+	MOVQ         AX, CX
+	MOVQ         DX, BX
+	MOVQ         R8, R9
 
-cut2Group:
-	MOVQ c+16(FP), SI
-	MOVQ rows+32(FP), R8
-	MOVQ CX, DI
+cut2By1First:
+	VPBROADCASTD 4(CX), Y0
+	VPADDB       (BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 12(CX), Y0
+	VPADDB       160(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 20(CX), Y0
+	VPADDB       320(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 28(CX), Y0
+	VPADDB       480(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000280, BX
+	DECQ         R9
+	JNZ          cut2By1First
 
-cut2Row:
+cut2By1Block:
+	VMOVDQU Y1, Y0
+	MOVQ    AX, CX
+	MOVQ    DX, BX
+	MOVQ    SI, DI
+	DECQ    40(SP)
+	JZ      cut2By1NextGroup
+	ADDQ    lda+48(FP), CX
+	ADDQ    ldc+24(FP), DI
+	JMP     cut2By1Next
+
+cut2By1NextGroup:
+	DECQ   48(SP)
+	JZ     cut2By1Next
+	MOVQ   24(SP), CX
+	MOVQ   CX, 40(SP)
+	MOVQ   56(SP), CX
+	MOVQ   R8, DI
+	SHLQ   $0x05, DI
+	ADDQ   DI, CX
+	IMUL3Q $0x00000280, R8, DI
+	ADDQ   DI, BX
+	MOVQ   CX, 56(SP)
+	MOVQ   8(SP), DI
+
+cut2By1Next:
 	MOVQ         k+80(FP), R9
-	VPBROADCASTD 20(R9), Y2
-	MOVQ         DI, R10
-	MOVQ         DX, R9
-	MOVQ         AX, R11
-
-cut2Exponents:
-	VPBROADCASTD 4(R10), Y3
-	VPADDB       (R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 12(R10), Y3
-	VPADDB       160(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 20(R10), Y3
-	VPADDB       320(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 28(R10), Y3
-	VPADDB       480(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	ADDQ         $0x20, R10
-	ADDQ         $0x00000280, R9
-	DECQ         R11
-	JNZ          cut2Exponents
-	VPSLLD       $0x17, Y2, Y4
-	VPAND        Y1, Y4, Y4
-	VPAND        (SI), Y1, Y3
-	VPMAXSD      Y3, Y4, Y4
-	VPSUBD       Y4, Y0, Y3
-	VPADDD       (SI), Y3, Y4
+	VPBROADCASTD 20(R9), Y1
+	VMOVDQU      Y1, Y1
+	VPSLLD       $0x17, Y0, Y2
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 28(R9), Y3
+	VPAND        Y3, Y2, Y2
+	VPAND        (SI), Y3, Y3
+	VPMAXSD      Y3, Y2, Y2
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 16(R9), Y3
+	VPSUBD       Y2, Y3, Y2
+	VPADDD       (SI), Y2, Y3
+	VCVTTPS2DQ   Y3, Y3
+	VPSLLD       $0x0f, Y0, Y0
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 28(R9), Y4
+	VPAND        Y4, Y0, Y0
+	VPAND        32(SI), Y4, Y4
+	VPMAXSD      Y4, Y0, Y0
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 16(R9), Y4
+	VPSUBD       Y0, Y4, Y0
+	VPADDD       32(SI), Y0, Y4
 	VCVTTPS2DQ   Y4, Y4
-	VPSLLD       $0x0f, Y2, Y5
-	VPAND        Y1, Y5, Y5
-	VPAND        32(SI), Y1, Y2
-	VPMAXSD      Y2, Y5, Y5
-	VPSUBD       Y5, Y0, Y2
-	VPADDD       32(SI), Y2, Y5
-	VCVTTPS2DQ   Y5, Y5
-	MOVQ         DI, R9
-	MOVQ         DX, R10
-	MOVQ         AX, R11
+	MOVQ         R8, R9
 
-cut2At0Products:
-	VBROADCASTSS (R9), Y6
-	VMULPS       32(R10), Y6, Y7
-	VPADDD       Y3, Y7, Y7
-	VCVTTPS2DQ   Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMULPS       64(R10), Y6, Y6
+cut2By1At0:
+	VPBROADCASTD 4(CX), Y5
+	VPADDB       (BX), Y5, Y5
+	VPMAXSB      Y5, Y1, Y1
+	VPBROADCASTD (AX), Y5
+	VMULPS       32(DX), Y5, Y6
 	VPADDD       Y2, Y6, Y6
 	VCVTTPS2DQ   Y6, Y6
-	VPADDD       Y6, Y5, Y5
-	VBROADCASTSS 8(R9), Y6
-	VMULPS       192(R10), Y6, Y7
-	VPADDD       Y3, Y7, Y7
-	VCVTTPS2DQ   Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMULPS       224(R10), Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VMULPS       64(DX), Y5, Y5
+	VPADDD       Y0, Y5, Y5
+	VCVTTPS2DQ   Y5, Y5
+	VPADDD       Y5, Y4, Y4
+	VPBROADCASTD 12(CX), Y5
+	VPADDB       160(BX), Y5, Y5
+	VPMAXSB      Y5, Y1, Y1
+	VPBROADCASTD 8(AX), Y5
+	VMULPS       192(DX), Y5, Y6
 	VPADDD       Y2, Y6, Y6
 	VCVTTPS2DQ   Y6, Y6
-	VPADDD       Y6, Y5, Y5
-	VBROADCASTSS 16(R9), Y6
-	VMULPS       352(R10), Y6, Y7
-	VPADDD       Y3, Y7, Y7
-	VCVTTPS2DQ   Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMULPS       384(R10), Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VMULPS       224(DX), Y5, Y5
+	VPADDD       Y0, Y5, Y5
+	VCVTTPS2DQ   Y5, Y5
+	VPADDD       Y5, Y4, Y4
+	VPBROADCASTD 20(CX), Y5
+	VPADDB       320(BX), Y5, Y5
+	VPMAXSB      Y5, Y1, Y1
+	VPBROADCASTD 16(AX), Y5
+	VMULPS       352(DX), Y5, Y6
 	VPADDD       Y2, Y6, Y6
 	VCVTTPS2DQ   Y6, Y6
-	VPADDD       Y6, Y5, Y5
-	VBROADCASTSS 24(R9), Y6
-	VMULPS       512(R10), Y6, Y7
-	VPADDD       Y3, Y7, Y7
-	VCVTTPS2DQ   Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMULPS       544(R10), Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VMULPS       384(DX), Y5, Y5
+	VPADDD       Y0, Y5, Y5
+	VCVTTPS2DQ   Y5, Y5
+	VPADDD       Y5, Y4, Y4
+	VPBROADCASTD 28(CX), Y5
+	VPADDB       480(BX), Y5, Y5
+	VPMAXSB      Y5, Y1, Y1
+	VPBROADCASTD 24(AX), Y5
+	VMULPS       512(DX), Y5, Y6
 	VPADDD       Y2, Y6, Y6
 	VCVTTPS2DQ   Y6, Y6
-	VPADDD       Y6, Y5, Y5
-	ADDQ         $0x20, R9
-	ADDQ         $0x00000280, R10
-	DECQ         R11
-	JNZ          cut2At0Products
+	VPADDD       Y6, Y3, Y3
+	VMULPS       544(DX), Y5, Y5
+	VPADDD       Y0, Y5, Y5
+	VCVTTPS2DQ   Y5, Y5
+	VPADDD       Y5, Y4, Y4
+	ADDQ         $0x20, AX
+	ADDQ         $0x00000280, DX
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000280, BX
+	DECQ         R9
+	JNZ          cut2By1At0
+	VCVTDQ2PS    Y3, Y3
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 24(AX), Y5
+	VPAND        Y5, Y3, Y3
+	VPSUBUSW     Y2, Y3, Y3
+	VMOVDQU      Y3, (SI)
 	VCVTDQ2PS    Y4, Y4
-	MOVQ         k+80(FP), R9
-	VPBROADCASTD 24(R9), Y6
-	VPAND        Y6, Y4, Y4
-	VPSUBUSW     Y3, Y4, Y4
-	VMOVDQU      Y4, (SI)
-	VCVTDQ2PS    Y5, Y5
-	MOVQ         k+80(FP), R9
-	VPBROADCASTD 24(R9), Y3
-	VPAND        Y3, Y5, Y5
-	VPSUBUSW     Y2, Y5, Y5
-	VMOVDQU      Y5, 32(SI)
-	ADDQ         ldc+24(FP), SI
-	ADDQ         lda+48(FP), DI
-	DECQ         R8
-	JNZ          cut2Row
-	MOVQ         AX, R11
-	SHLQ         $0x05, R11
-	ADDQ         R11, CX
-	IMUL3Q       $0x00000280, AX, R11
-	ADDQ         R11, DX
-	DECQ         BX
-	JNZ          cut2Group
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 24(AX), Y2
+	VPAND        Y2, Y4, Y4
+	VPSUBUSW     Y0, Y4, Y4
+	VMOVDQU      Y4, 32(SI)
+	MOVQ         CX, AX
+	MOVQ         BX, DX
+	MOVQ         DI, SI
+	MOVQ         R8, CX
+	SHLQ         $0x05, CX
+	SUBQ         CX, AX
+	IMUL3Q       $0x00000280, R8, CX
+	SUBQ         CX, DX
+	DECQ         32(SP)
+	JNZ          cut2By1Block
 	JMP          done
 
 cut4:
-	MOVQ         k+80(FP), CX
-	VPBROADCASTD 16(CX), Y0
-	MOVL         $0x7f800000, CX
-	VMOVD        CX, X1
-	VPBROADCASTD X1, Y1
-	MOVQ         a+40(FP), CX
+	MOVQ         group+72(FP), R8
+	SHRQ         $0x02, R8
+	MOVQ         16(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(SP), SI
 	MOVQ         b+56(FP), DX
-	MOVQ         groups+64(FP), BX
+	MOVQ         24(SP), CX
+	MOVQ         CX, 40(SP)
+	IMULQ        groups+64(FP), CX
+	MOVQ         CX, 32(SP)
+	MOVQ         groups+64(FP), CX
+	MOVQ         CX, 48(SP)
+	MOVQ         k+80(FP), CX
+	VPBROADCASTD 20(CX), Y0
+	VMOVDQU      Y0, Y1
+	MOVQ         AX, CX
+	MOVQ         DX, BX
+	MOVQ         R8, R9
 
-cut4Group:
-	MOVQ c+16(FP), SI
-	MOVQ rows+32(FP), R8
-	MOVQ CX, DI
+cut4By1First:
+	VPBROADCASTD 4(CX), Y0
+	VPADDB       (BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 12(CX), Y0
+	VPADDB       160(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 20(CX), Y0
+	VPADDB       320(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 28(CX), Y0
+	VPADDB       480(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000280, BX
+	DECQ         R9
+	JNZ          cut4By1First
 
-cut4Row:
+cut4By1Block:
+	VMOVDQU Y1, Y0
+	MOVQ    AX, CX
+	MOVQ    DX, BX
+	MOVQ    SI, DI
+	DECQ    40(SP)
+	JZ      cut4By1NextGroup
+	ADDQ    lda+48(FP), CX
+	ADDQ    ldc+24(FP), DI
+	JMP     cut4By1Next
+
+cut4By1NextGroup:
+	DECQ   48(SP)
+	JZ     cut4By1Next
+	MOVQ   24(SP), CX
+	MOVQ   CX, 40(SP)
+	MOVQ   56(SP), CX
+	MOVQ   R8, DI
+	SHLQ   $0x05, DI
+	ADDQ   DI, CX
+	IMUL3Q $0x00000280, R8, DI
+	ADDQ   DI, BX
+	MOVQ   CX, 56(SP)
+	MOVQ   8(SP), DI
+
+cut4By1Next:
 	MOVQ         k+80(FP), R9
-	VPBROADCASTD 20(R9), Y2
-	MOVQ         DI, R10
-	MOVQ         DX, R9
-	MOVQ         AX, R11
-
-cut4Exponents:
-	VPBROADCASTD 4(R10), Y3
-	VPADDB       (R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 12(R10), Y3
-	VPADDB       160(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 20(R10), Y3
-	VPADDB       320(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 28(R10), Y3
-	VPADDB       480(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	ADDQ         $0x20, R10
-	ADDQ         $0x00000280, R9
-	DECQ         R11
-	JNZ          cut4Exponents
-	VPSLLD       $0x17, Y2, Y4
-	VPAND        Y1, Y4, Y4
-	VPAND        (SI), Y1, Y3
-	VPMAXSD      Y3, Y4, Y4
-	VPSUBD       Y4, Y0, Y3
-	VPADDD       (SI), Y3, Y6
-	VCVTTPS2DQ   Y6, Y6
-	VPSLLD       $0x0f, Y2, Y5
-	VPAND        Y1, Y5, Y5
-	VPAND        32(SI), Y1, Y4
-	VPMAXSD      Y4, Y5, Y5
-	VPSUBD       Y5, Y0, Y4
-	VPADDD       32(SI), Y4, Y7
+	VPBROADCASTD 20(R9), Y1
+	VMOVDQU      Y1, Y1
+	VPSLLD       $0x17, Y0, Y2
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 28(R9), Y3
+	VPAND        Y3, Y2, Y2
+	VPAND        (SI), Y3, Y3
+	VPMAXSD      Y3, Y2, Y2
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 16(R9), Y3
+	VPSUBD       Y2, Y3, Y2
+	VPADDD       (SI), Y2, Y3
+	VCVTTPS2DQ   Y3, Y3
+	VPSLLD       $0x0f, Y0, Y4
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 28(R9), Y5
+	VPAND        Y5, Y4, Y4
+	VPAND        32(SI), Y5, Y5
+	VPMAXSD      Y5, Y4, Y4
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 16(R9), Y5
+	VPSUBD       Y4, Y5, Y4
+	VPADDD       32(SI), Y4, Y5
+	VCVTTPS2DQ   Y5, Y5
+	VPSLLD       $0x07, Y0, Y6
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 28(R9), Y7
+	VPAND        Y7, Y6, Y6
+	VPAND        64(SI), Y7, Y7
+	VPMAXSD      Y7, Y6, Y6
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 16(R9), Y7
+	VPSUBD       Y6, Y7, Y6
+	VPADDD       64(SI), Y6, Y7
 	VCVTTPS2DQ   Y7, Y7
-	VPSLLD       $0x07, Y2, Y8
-	VPAND        Y1, Y8, Y8
-	VPAND        64(SI), Y1, Y5
-	VPMAXSD      Y5, Y8, Y8
-	VPSUBD       Y8, Y0, Y5
-	VPADDD       64(SI), Y5, Y8
+	VPSRLD       $0x01, Y0, Y0
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 28(R9), Y8
+	VPAND        Y8, Y0, Y0
+	VPAND        96(SI), Y8, Y8
+	VPMAXSD      Y8, Y0, Y0
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 16(R9), Y8
+	VPSUBD       Y0, Y8, Y0
+	VPADDD       96(SI), Y0, Y8
 	VCVTTPS2DQ   Y8, Y8
-	VPSRLD       $0x01, Y2, Y9
-	VPAND        Y1, Y9, Y9
-	VPAND        96(SI), Y1, Y2
-	VPMAXSD      Y2, Y9, Y9
-	VPSUBD       Y9, Y0, Y2
-	VPADDD       96(SI), Y2, Y9
-	VCVTTPS2DQ   Y9, Y9
-	MOVQ         DI, R9
-	MOVQ         DX, R10
-	MOVQ         AX, R11
+	MOVQ         R8, R9
 
-cut4At0Products:
-	VBROADCASTSS (R9), Y10
-	VMULPS       32(R10), Y10, Y11
-	VPADDD       Y3, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VMULPS       64(R10), Y10, Y11
-	VPADDD       Y4, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y7, Y7
-	VMULPS       96(R10), Y10, Y11
-	VPADDD       Y5, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y8, Y8
-	VMULPS       128(R10), Y10, Y10
+cut4By1At0:
+	VPBROADCASTD 4(CX), Y9
+	VPADDB       (BX), Y9, Y9
+	VPMAXSB      Y9, Y1, Y1
+	VPBROADCASTD (AX), Y9
+	VMULPS       32(DX), Y9, Y10
 	VPADDD       Y2, Y10, Y10
 	VCVTTPS2DQ   Y10, Y10
-	VPADDD       Y10, Y9, Y9
-	VBROADCASTSS 8(R9), Y10
-	VMULPS       192(R10), Y10, Y11
-	VPADDD       Y3, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VMULPS       224(R10), Y10, Y11
-	VPADDD       Y4, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y7, Y7
-	VMULPS       256(R10), Y10, Y11
-	VPADDD       Y5, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y8, Y8
-	VMULPS       288(R10), Y10, Y10
+	VPADDD       Y10, Y3, Y3
+	VMULPS       64(DX), Y9, Y10
+	VPADDD       Y4, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VMULPS       96(DX), Y9, Y10
+	VPADDD       Y6, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y7, Y7
+	VMULPS       128(DX), Y9, Y9
+	VPADDD       Y0, Y9, Y9
+	VCVTTPS2DQ   Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VPBROADCASTD 12(CX), Y9
+	VPADDB       160(BX), Y9, Y9
+	VPMAXSB      Y9, Y1, Y1
+	VPBROADCASTD 8(AX), Y9
+	VMULPS       192(DX), Y9, Y10
 	VPADDD       Y2, Y10, Y10
 	VCVTTPS2DQ   Y10, Y10
-	VPADDD       Y10, Y9, Y9
-	VBROADCASTSS 16(R9), Y10
-	VMULPS       352(R10), Y10, Y11
-	VPADDD       Y3, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VMULPS       384(R10), Y10, Y11
-	VPADDD       Y4, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y7, Y7
-	VMULPS       416(R10), Y10, Y11
-	VPADDD       Y5, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y8, Y8
-	VMULPS       448(R10), Y10, Y10
+	VPADDD       Y10, Y3, Y3
+	VMULPS       224(DX), Y9, Y10
+	VPADDD       Y4, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VMULPS       256(DX), Y9, Y10
+	VPADDD       Y6, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y7, Y7
+	VMULPS       288(DX), Y9, Y9
+	VPADDD       Y0, Y9, Y9
+	VCVTTPS2DQ   Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VPBROADCASTD 20(CX), Y9
+	VPADDB       320(BX), Y9, Y9
+	VPMAXSB      Y9, Y1, Y1
+	VPBROADCASTD 16(AX), Y9
+	VMULPS       352(DX), Y9, Y10
 	VPADDD       Y2, Y10, Y10
 	VCVTTPS2DQ   Y10, Y10
-	VPADDD       Y10, Y9, Y9
-	VBROADCASTSS 24(R9), Y10
-	VMULPS       512(R10), Y10, Y11
-	VPADDD       Y3, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VMULPS       544(R10), Y10, Y11
-	VPADDD       Y4, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y7, Y7
-	VMULPS       576(R10), Y10, Y11
-	VPADDD       Y5, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y8, Y8
-	VMULPS       608(R10), Y10, Y10
+	VPADDD       Y10, Y3, Y3
+	VMULPS       384(DX), Y9, Y10
+	VPADDD       Y4, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VMULPS       416(DX), Y9, Y10
+	VPADDD       Y6, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y7, Y7
+	VMULPS       448(DX), Y9, Y9
+	VPADDD       Y0, Y9, Y9
+	VCVTTPS2DQ   Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VPBROADCASTD 28(CX), Y9
+	VPADDB       480(BX), Y9, Y9
+	VPMAXSB      Y9, Y1, Y1
+	VPBROADCASTD 24(AX), Y9
+	VMULPS       512(DX), Y9, Y10
 	VPADDD       Y2, Y10, Y10
 	VCVTTPS2DQ   Y10, Y10
-	VPADDD       Y10, Y9, Y9
-	ADDQ         $0x20, R9
-	ADDQ         $0x00000280, R10
-	DECQ         R11
-	JNZ          cut4At0Products
-	VCVTDQ2PS    Y6, Y6
-	MOVQ         k+80(FP), R9
-	VPBROADCASTD 24(R9), Y10
-	VPAND        Y10, Y6, Y6
-	VPSUBUSW     Y3, Y6, Y6
-	VMOVDQU      Y6, (SI)
+	VPADDD       Y10, Y3, Y3
+	VMULPS       544(DX), Y9, Y10
+	VPADDD       Y4, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VMULPS       576(DX), Y9, Y10
+	VPADDD       Y6, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y7, Y7
+	VMULPS       608(DX), Y9, Y9
+	VPADDD       Y0, Y9, Y9
+	VCVTTPS2DQ   Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	ADDQ         $0x20, AX
+	ADDQ         $0x00000280, DX
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000280, BX
+	DECQ         R9
+	JNZ          cut4By1At0
+	VCVTDQ2PS    Y3, Y3
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 24(AX), Y9
+	VPAND        Y9, Y3, Y3
+	VPSUBUSW     Y2, Y3, Y3
+	VMOVDQU      Y3, (SI)
+	VCVTDQ2PS    Y5, Y5
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 24(AX), Y2
+	VPAND        Y2, Y5, Y5
+	VPSUBUSW     Y4, Y5, Y5
+	VMOVDQU      Y5, 32(SI)
 	VCVTDQ2PS    Y7, Y7
-	MOVQ         k+80(FP), R9
-	VPBROADCASTD 24(R9), Y3
-	VPAND        Y3, Y7, Y7
-	VPSUBUSW     Y4, Y7, Y7
-	VMOVDQU      Y7, 32(SI)
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 24(AX), Y2
+	VPAND        Y2, Y7, Y7
+	VPSUBUSW     Y6, Y7, Y7
+	VMOVDQU      Y7, 64(SI)
 	VCVTDQ2PS    Y8, Y8
-	MOVQ         k+80(FP), R9
-	VPBROADCASTD 24(R9), Y3
-	VPAND        Y3, Y8, Y8
-	VPSUBUSW     Y5, Y8, Y8
-	VMOVDQU      Y8, 64(SI)
-	VCVTDQ2PS    Y9, Y9
-	MOVQ         k+80(FP), R9
-	VPBROADCASTD 24(R9), Y3
-	VPAND        Y3, Y9, Y9
-	VPSUBUSW     Y2, Y9, Y9
-	VMOVDQU      Y9, 96(SI)
-	ADDQ         ldc+24(FP), SI
-	ADDQ         lda+48(FP), DI
-	DECQ         R8
-	JNZ          cut4Row
-	MOVQ         AX, R11
-	SHLQ         $0x05, R11
-	ADDQ         R11, CX
-	IMUL3Q       $0x00000280, AX, R11
-	ADDQ         R11, DX
-	DECQ         BX
-	JNZ          cut4Group
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 24(AX), Y2
+	VPAND        Y2, Y8, Y8
+	VPSUBUSW     Y0, Y8, Y8
+	VMOVDQU      Y8, 96(SI)
+	MOVQ         CX, AX
+	MOVQ         BX, DX
+	MOVQ         DI, SI
+	MOVQ         R8, CX
+	SHLQ         $0x05, CX
+	SUBQ         CX, AX
+	IMUL3Q       $0x00000280, R8, CX
+	SUBQ         CX, DX
+	DECQ         32(SP)
+	JNZ          cut4By1Block
 	JMP          done
 
 wide:
@@ -850,658 +1144,821 @@ wide:
 	JE           wide2
 	CMPQ         vectors+8(FP), $0x04
 	JE           wide4
-	MOVQ         k+80(FP), CX
-	VPBROADCASTD 16(CX), Y0
-	MOVL         $0x7f800000, CX
-	VMOVD        CX, X1
-	VPBROADCASTD X1, Y1
-	MOVQ         a+40(FP), CX
+	MOVQ         group+72(FP), R8
+	SHRQ         $0x02, R8
+	MOVQ         16(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(SP), SI
 	MOVQ         b+56(FP), DX
-	MOVQ         groups+64(FP), BX
+	MOVQ         24(SP), CX
+	MOVQ         CX, 40(SP)
+	IMULQ        groups+64(FP), CX
+	MOVQ         CX, 32(SP)
+	MOVQ         groups+64(FP), CX
+	MOVQ         CX, 48(SP)
+	MOVQ         k+80(FP), CX
+	VPBROADCASTD 20(CX), Y0
+	VMOVDQU      Y0, Y1
+	MOVQ         AX, CX
+	MOVQ         DX, BX
+	MOVQ         R8, R9
 
-wide1Group:
-	MOVQ c+16(FP), SI
-	MOVQ rows+32(FP), R8
-	MOVQ CX, DI
+wide1By1First:
+	VPBROADCASTD 4(CX), Y0
+	VPADDB       (BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 12(CX), Y0
+	VPADDB       160(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 20(CX), Y0
+	VPADDB       320(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 28(CX), Y0
+	VPADDB       480(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000280, BX
+	DECQ         R9
+	JNZ          wide1By1First
 
-wide1Row:
+wide1By1Block:
+	VMOVDQU Y1, Y0
+	MOVQ    AX, CX
+	MOVQ    DX, BX
+	MOVQ    SI, DI
+	DECQ    40(SP)
+	JZ      wide1By1NextGroup
+	ADDQ    lda+48(FP), CX
+	ADDQ    ldc+24(FP), DI
+	JMP     wide1By1Next
+
+wide1By1NextGroup:
+	DECQ   48(SP)
+	JZ     wide1By1Next
+	MOVQ   24(SP), CX
+	MOVQ   CX, 40(SP)
+	MOVQ   56(SP), CX
+	MOVQ   R8, DI
+	SHLQ   $0x05, DI
+	ADDQ   DI, CX
+	IMUL3Q $0x00000280, R8, DI
+	ADDQ   DI, BX
+	MOVQ   CX, 56(SP)
+	MOVQ   8(SP), DI
+
+wide1By1Next:
 	MOVQ         k+80(FP), R9
-	VPBROADCASTD 20(R9), Y2
-	MOVQ         DI, R10
-	MOVQ         DX, R9
-	MOVQ         AX, R11
+	VPBROADCASTD 20(R9), Y1
+	VMOVDQU      Y1, Y1
+	VPSLLD       $0x17, Y0, Y0
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 28(R9), Y2
+	VPAND        Y2, Y0, Y0
+	VPAND        (SI), Y2, Y2
+	VPMAXSD      Y2, Y0, Y0
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 16(R9), Y2
+	VPSUBD       Y0, Y2, Y0
+	VPADDD       (SI), Y0, Y2
+	VCVTTPS2DQ   Y2, Y2
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 32(R9), Y3
+	VPAND        Y3, Y2, Y3
+	VPSRAD       $0x10, Y2, Y4
+	MOVQ         R8, R9
+	SHRQ         $0x01, R9
 
-wide1Exponents:
-	VPBROADCASTD 4(R10), Y3
-	VPADDB       (R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 12(R10), Y3
-	VPADDB       160(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 20(R10), Y3
-	VPADDB       320(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 28(R10), Y3
-	VPADDB       480(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	ADDQ         $0x20, R10
-	ADDQ         $0x00000280, R9
-	DECQ         R11
-	JNZ          wide1Exponents
-	VPSLLD       $0x17, Y2, Y3
-	VPAND        Y1, Y3, Y3
-	VPAND        (SI), Y1, Y2
-	VPMAXSD      Y2, Y3, Y3
-	VPSUBD       Y3, Y0, Y2
+wide1By1At0:
+	VPBROADCASTD 4(CX), Y2
+	VPADDB       (BX), Y2, Y2
+	VPMAXSB      Y2, Y1, Y1
+	VPBROADCASTD (AX), Y2
+	VMULPS       32(DX), Y2, Y2
+	VPADDD       Y0, Y2, Y2
+	VCVTTPS2DQ   Y2, Y2
+	VPBROADCASTD 12(CX), Y5
+	VPADDB       160(BX), Y5, Y5
+	VPMAXSB      Y5, Y1, Y1
+	VPBROADCASTD 8(AX), Y5
+	VMULPS       192(DX), Y5, Y5
+	VPADDD       Y0, Y5, Y5
+	VCVTTPS2DQ   Y5, Y5
+	VPADDD       Y5, Y2, Y2
+	VPBROADCASTD 20(CX), Y5
+	VPADDB       320(BX), Y5, Y5
+	VPMAXSB      Y5, Y1, Y1
+	VPBROADCASTD 16(AX), Y5
+	VMULPS       352(DX), Y5, Y5
+	VPADDD       Y0, Y5, Y5
+	VCVTTPS2DQ   Y5, Y5
+	VPADDD       Y5, Y2, Y2
+	VPBROADCASTD 28(CX), Y5
+	VPADDB       480(BX), Y5, Y5
+	VPMAXSB      Y5, Y1, Y1
+	VPBROADCASTD 24(AX), Y5
+	VMULPS       512(DX), Y5, Y5
+	VPADDD       Y0, Y5, Y5
+	VCVTTPS2DQ   Y5, Y5
+	VPADDD       Y5, Y2, Y2
+	VPBROADCASTD 36(CX), Y5
+	VPADDB       640(BX), Y5, Y5
+	VPMAXSB      Y5, Y1, Y1
+	VPBROADCASTD 32(AX), Y5
+	VMULPS       672(DX), Y5, Y5
+	VPADDD       Y0, Y5, Y5
+	VCVTTPS2DQ   Y5, Y5
+	VPADDD       Y5, Y2, Y2
+	VPBROADCASTD 44(CX), Y5
+	VPADDB       800(BX), Y5, Y5
+	VPMAXSB      Y5, Y1, Y1
+	VPBROADCASTD 40(AX), Y5
+	VMULPS       832(DX), Y5, Y5
+	VPADDD       Y0, Y5, Y5
+	VCVTTPS2DQ   Y5, Y5
+	VPADDD       Y5, Y2, Y2
+	VPBROADCASTD 52(CX), Y5
+	VPADDB       960(BX), Y5, Y5
+	VPMAXSB      Y5, Y1, Y1
+	VPBROADCASTD 48(AX), Y5
+	VMULPS       992(DX), Y5, Y5
+	VPADDD       Y0, Y5, Y5
+	VCVTTPS2DQ   Y5, Y5
+	VPADDD       Y5, Y2, Y2
+	VPBROADCASTD 60(CX), Y5
+	VPADDB       1120(BX), Y5, Y5
+	VPMAXSB      Y5, Y1, Y1
+	VPBROADCASTD 56(AX), Y5
+	VMULPS       1152(DX), Y5, Y5
+	VPADDD       Y0, Y5, Y5
+	VCVTTPS2DQ   Y5, Y5
+	VPADDD       Y5, Y2, Y2
+	MOVQ         k+80(FP), R10
+	VPBROADCASTD 32(R10), Y5
+	VPAND        Y5, Y2, Y5
+	VPADDD       Y5, Y3, Y3
+	VPSRAD       $0x10, Y2, Y2
+	VPADDD       Y2, Y4, Y4
+	ADDQ         $0x40, AX
+	ADDQ         $0x00000500, DX
+	ADDQ         $0x40, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          wide1By1At0
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y4, Y2
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 36(AX), Y4
+	VFMADD213PS  Y3, Y4, Y2
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 24(AX), Y3
+	VPAND        Y3, Y2, Y2
+	VPSUBUSW     Y0, Y2, Y2
+	VMOVDQU      Y2, (SI)
+	MOVQ         CX, AX
+	MOVQ         BX, DX
+	MOVQ         DI, SI
+	MOVQ         R8, CX
+	SHLQ         $0x05, CX
+	SUBQ         CX, AX
+	IMUL3Q       $0x00000280, R8, CX
+	SUBQ         CX, DX
+	DECQ         32(SP)
+	JNZ          wide1By1Block
+	JMP          done
+
+wide2:
+	MOVQ         group+72(FP), R8
+	SHRQ         $0x02, R8
+	MOVQ         16(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(SP), SI
+	MOVQ         b+56(FP), DX
+	MOVQ         24(SP), CX
+	MOVQ         CX, 40(SP)
+	IMULQ        groups+64(FP), CX
+	MOVQ         CX, 32(SP)
+	MOVQ         groups+64(FP), CX
+	MOVQ         CX, 48(SP)
+	MOVQ         k+80(FP), CX
+	VPBROADCASTD 20(CX), Y0
+	VMOVDQU      Y0, Y1
+	MOVQ         AX, CX
+	MOVQ         DX, BX
+	MOVQ         R8, R9
+
+wide2By1First:
+	VPBROADCASTD 4(CX), Y0
+	VPADDB       (BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 12(CX), Y0
+	VPADDB       160(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 20(CX), Y0
+	VPADDB       320(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 28(CX), Y0
+	VPADDB       480(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000280, BX
+	DECQ         R9
+	JNZ          wide2By1First
+
+wide2By1Block:
+	VMOVDQU Y1, Y0
+	MOVQ    AX, CX
+	MOVQ    DX, BX
+	MOVQ    SI, DI
+	DECQ    40(SP)
+	JZ      wide2By1NextGroup
+	ADDQ    lda+48(FP), CX
+	ADDQ    ldc+24(FP), DI
+	JMP     wide2By1Next
+
+wide2By1NextGroup:
+	DECQ   48(SP)
+	JZ     wide2By1Next
+	MOVQ   24(SP), CX
+	MOVQ   CX, 40(SP)
+	MOVQ   56(SP), CX
+	MOVQ   R8, DI
+	SHLQ   $0x05, DI
+	ADDQ   DI, CX
+	IMUL3Q $0x00000280, R8, DI
+	ADDQ   DI, BX
+	MOVQ   CX, 56(SP)
+	MOVQ   8(SP), DI
+
+wide2By1Next:
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 20(R9), Y1
+	VMOVDQU      Y1, Y1
+	VPSLLD       $0x17, Y0, Y2
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 28(R9), Y3
+	VPAND        Y3, Y2, Y2
+	VPAND        (SI), Y3, Y3
+	VPMAXSD      Y3, Y2, Y2
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 16(R9), Y3
+	VPSUBD       Y2, Y3, Y2
 	VPADDD       (SI), Y2, Y3
 	VCVTTPS2DQ   Y3, Y3
-	MOVL         $0x0000ffff, R9
-	VMOVD        R9, X4
-	VPBROADCASTD X4, Y4
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 32(R9), Y4
 	VPAND        Y4, Y3, Y4
 	VPSRAD       $0x10, Y3, Y5
-	MOVQ         DI, R9
-	MOVQ         DX, R10
-	MOVQ         AX, R11
-	SHRQ         $0x01, R11
+	VPSLLD       $0x0f, Y0, Y0
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 28(R9), Y3
+	VPAND        Y3, Y0, Y0
+	VPAND        32(SI), Y3, Y6
+	VPMAXSD      Y6, Y0, Y0
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 16(R9), Y3
+	VPSUBD       Y0, Y3, Y0
+	VPADDD       32(SI), Y0, Y6
+	VCVTTPS2DQ   Y6, Y6
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 32(R9), Y3
+	VPAND        Y3, Y6, Y7
+	VPSRAD       $0x10, Y6, Y8
+	MOVQ         R8, R9
+	SHRQ         $0x01, R9
 
-wide1At0Products:
-	VBROADCASTSS (R9), Y3
-	VMULPS       32(R10), Y3, Y3
+wide2By1At0:
+	VPBROADCASTD 4(CX), Y3
+	VPADDB       (BX), Y3, Y3
+	VPMAXSB      Y3, Y1, Y1
+	VPBROADCASTD (AX), Y6
+	VMULPS       32(DX), Y6, Y3
 	VPADDD       Y2, Y3, Y3
 	VCVTTPS2DQ   Y3, Y3
-	VBROADCASTSS 8(R9), Y6
-	VMULPS       192(R10), Y6, Y6
-	VPADDD       Y2, Y6, Y6
+	VMULPS       64(DX), Y6, Y6
+	VPADDD       Y0, Y6, Y6
 	VCVTTPS2DQ   Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VBROADCASTSS 16(R9), Y6
-	VMULPS       352(R10), Y6, Y6
-	VPADDD       Y2, Y6, Y6
-	VCVTTPS2DQ   Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VBROADCASTSS 24(R9), Y6
-	VMULPS       512(R10), Y6, Y6
-	VPADDD       Y2, Y6, Y6
-	VCVTTPS2DQ   Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VBROADCASTSS 32(R9), Y6
-	VMULPS       672(R10), Y6, Y6
-	VPADDD       Y2, Y6, Y6
-	VCVTTPS2DQ   Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VBROADCASTSS 40(R9), Y6
-	VMULPS       832(R10), Y6, Y6
-	VPADDD       Y2, Y6, Y6
-	VCVTTPS2DQ   Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VBROADCASTSS 48(R9), Y6
-	VMULPS       992(R10), Y6, Y6
-	VPADDD       Y2, Y6, Y6
-	VCVTTPS2DQ   Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VBROADCASTSS 56(R9), Y6
-	VMULPS       1152(R10), Y6, Y6
-	VPADDD       Y2, Y6, Y6
-	VCVTTPS2DQ   Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	MOVL         $0x0000ffff, R12
-	VMOVD        R12, X6
-	VPBROADCASTD X6, Y6
-	VPAND        Y6, Y3, Y6
-	VPADDD       Y6, Y4, Y4
+	VPBROADCASTD 12(CX), Y9
+	VPADDB       160(BX), Y9, Y9
+	VPMAXSB      Y9, Y1, Y1
+	VPBROADCASTD 8(AX), Y9
+	VMULPS       192(DX), Y9, Y10
+	VPADDD       Y2, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y3, Y3
+	VMULPS       224(DX), Y9, Y9
+	VPADDD       Y0, Y9, Y9
+	VCVTTPS2DQ   Y9, Y9
+	VPADDD       Y9, Y6, Y6
+	VPBROADCASTD 20(CX), Y9
+	VPADDB       320(BX), Y9, Y9
+	VPMAXSB      Y9, Y1, Y1
+	VPBROADCASTD 16(AX), Y9
+	VMULPS       352(DX), Y9, Y10
+	VPADDD       Y2, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y3, Y3
+	VMULPS       384(DX), Y9, Y9
+	VPADDD       Y0, Y9, Y9
+	VCVTTPS2DQ   Y9, Y9
+	VPADDD       Y9, Y6, Y6
+	VPBROADCASTD 28(CX), Y9
+	VPADDB       480(BX), Y9, Y9
+	VPMAXSB      Y9, Y1, Y1
+	VPBROADCASTD 24(AX), Y9
+	VMULPS       512(DX), Y9, Y10
+	VPADDD       Y2, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y3, Y3
+	VMULPS       544(DX), Y9, Y9
+	VPADDD       Y0, Y9, Y9
+	VCVTTPS2DQ   Y9, Y9
+	VPADDD       Y9, Y6, Y6
+	VPBROADCASTD 36(CX), Y9
+	VPADDB       640(BX), Y9, Y9
+	VPMAXSB      Y9, Y1, Y1
+	VPBROADCASTD 32(AX), Y9
+	VMULPS       672(DX), Y9, Y10
+	VPADDD       Y2, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y3, Y3
+	VMULPS       704(DX), Y9, Y9
+	VPADDD       Y0, Y9, Y9
+	VCVTTPS2DQ   Y9, Y9
+	VPADDD       Y9, Y6, Y6
+	VPBROADCASTD 44(CX), Y9
+	VPADDB       800(BX), Y9, Y9
+	VPMAXSB      Y9, Y1, Y1
+	VPBROADCASTD 40(AX), Y9
+	VMULPS       832(DX), Y9, Y10
+	VPADDD       Y2, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y3, Y3
+	VMULPS       864(DX), Y9, Y9
+	VPADDD       Y0, Y9, Y9
+	VCVTTPS2DQ   Y9, Y9
+	VPADDD       Y9, Y6, Y6
+	VPBROADCASTD 52(CX), Y9
+	VPADDB       960(BX), Y9, Y9
+	VPMAXSB      Y9, Y1, Y1
+	VPBROADCASTD 48(AX), Y9
+	VMULPS       992(DX), Y9, Y10
+	VPADDD       Y2, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y3, Y3
+	VMULPS       1024(DX), Y9, Y9
+	VPADDD       Y0, Y9, Y9
+	VCVTTPS2DQ   Y9, Y9
+	VPADDD       Y9, Y6, Y6
+	VPBROADCASTD 60(CX), Y9
+	VPADDB       1120(BX), Y9, Y9
+	VPMAXSB      Y9, Y1, Y1
+	VPBROADCASTD 56(AX), Y9
+	VMULPS       1152(DX), Y9, Y10
+	VPADDD       Y2, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y3, Y3
+	VMULPS       1184(DX), Y9, Y9
+	VPADDD       Y0, Y9, Y9
+	VCVTTPS2DQ   Y9, Y9
+	VPADDD       Y9, Y6, Y6
+	MOVQ         k+80(FP), R10
+	VPBROADCASTD 32(R10), Y9
+	VPAND        Y9, Y3, Y9
+	VPADDD       Y9, Y4, Y4
 	VPSRAD       $0x10, Y3, Y3
 	VPADDD       Y3, Y5, Y5
-	ADDQ         $0x40, R9
-	ADDQ         $0x00000500, R10
-	DECQ         R11
-	JNZ          wide1At0Products
-	MOVL         $0x47800000, R9
-	VMOVD        R9, X6
-	VPBROADCASTD X6, Y6
+	MOVQ         k+80(FP), R10
+	VPBROADCASTD 32(R10), Y3
+	VPAND        Y3, Y6, Y3
+	VPADDD       Y3, Y7, Y7
+	VPSRAD       $0x10, Y6, Y6
+	VPADDD       Y6, Y8, Y8
+	ADDQ         $0x40, AX
+	ADDQ         $0x00000500, DX
+	ADDQ         $0x40, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          wide2By1At0
 	VCVTDQ2PS    Y4, Y4
 	VCVTDQ2PS    Y5, Y3
-	VFMADD213PS  Y4, Y6, Y3
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 36(AX), Y5
+	VFMADD213PS  Y4, Y5, Y3
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 24(AX), Y4
+	VPAND        Y4, Y3, Y3
+	VPSUBUSW     Y2, Y3, Y3
+	VMOVDQU      Y3, (SI)
+	VCVTDQ2PS    Y7, Y7
+	VCVTDQ2PS    Y8, Y6
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 36(AX), Y2
+	VFMADD213PS  Y7, Y2, Y6
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 24(AX), Y2
+	VPAND        Y2, Y6, Y6
+	VPSUBUSW     Y0, Y6, Y6
+	VMOVDQU      Y6, 32(SI)
+	MOVQ         CX, AX
+	MOVQ         BX, DX
+	MOVQ         DI, SI
+	MOVQ         R8, CX
+	SHLQ         $0x05, CX
+	SUBQ         CX, AX
+	IMUL3Q       $0x00000280, R8, CX
+	SUBQ         CX, DX
+	DECQ         32(SP)
+	JNZ          wide2By1Block
+	JMP          done
+
+wide4:
+	MOVQ         group+72(FP), R8
+	SHRQ         $0x02, R8
+	MOVQ         16(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(SP), SI
+	MOVQ         b+56(FP), DX
+	MOVQ         24(SP), CX
+	MOVQ         CX, 40(SP)
+	IMULQ        groups+64(FP), CX
+	MOVQ         CX, 32(SP)
+	MOVQ         groups+64(FP), CX
+	MOVQ         CX, 48(SP)
+	MOVQ         k+80(FP), CX
+	VPBROADCASTD 20(CX), Y0
+	VMOVDQU      Y0, Y1
+	MOVQ         AX, CX
+	MOVQ         DX, BX
+	MOVQ         R8, R9
+
+wide4By1First:
+	VPBROADCASTD 4(CX), Y0
+	VPADDB       (BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 12(CX), Y0
+	VPADDB       160(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 20(CX), Y0
+	VPADDB       320(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	VPBROADCASTD 28(CX), Y0
+	VPADDB       480(BX), Y0, Y0
+	VPMAXSB      Y0, Y1, Y1
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000280, BX
+	DECQ         R9
+	JNZ          wide4By1First
+
+wide4By1Block:
+	VMOVDQU Y1, Y0
+	MOVQ    AX, CX
+	MOVQ    DX, BX
+	MOVQ    SI, DI
+	DECQ    40(SP)
+	JZ      wide4By1NextGroup
+	ADDQ    lda+48(FP), CX
+	ADDQ    ldc+24(FP), DI
+	JMP     wide4By1Next
+
+wide4By1NextGroup:
+	DECQ   48(SP)
+	JZ     wide4By1Next
+	MOVQ   24(SP), CX
+	MOVQ   CX, 40(SP)
+	MOVQ   56(SP), CX
+	MOVQ   R8, DI
+	SHLQ   $0x05, DI
+	ADDQ   DI, CX
+	IMUL3Q $0x00000280, R8, DI
+	ADDQ   DI, BX
+	MOVQ   CX, 56(SP)
+	MOVQ   8(SP), DI
+
+wide4By1Next:
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 20(R9), Y1
+	VMOVDQU      Y1, Y1
+	VPSLLD       $0x17, Y0, Y2
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 28(R9), Y3
+	VPAND        Y3, Y2, Y2
+	VPAND        (SI), Y3, Y3
+	VPMAXSD      Y3, Y2, Y2
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 16(R9), Y3
+	VPSUBD       Y2, Y3, Y2
+	VPADDD       (SI), Y2, Y3
+	VCVTTPS2DQ   Y3, Y3
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 32(R9), Y4
+	VPAND        Y4, Y3, Y4
+	VPSRAD       $0x10, Y3, Y5
+	VPSLLD       $0x0f, Y0, Y3
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 28(R9), Y6
+	VPAND        Y6, Y3, Y3
+	VPAND        32(SI), Y6, Y7
+	VPMAXSD      Y7, Y3, Y3
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 16(R9), Y6
+	VPSUBD       Y3, Y6, Y6
+	VPADDD       32(SI), Y6, Y7
+	VCVTTPS2DQ   Y7, Y7
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 32(R9), Y3
+	VPAND        Y3, Y7, Y8
+	VPSRAD       $0x10, Y7, Y9
+	MOVQ         R8, R9
+	SHRQ         $0x01, R9
+
+wide4By1At0:
+	VPBROADCASTD 4(CX), Y3
+	VPADDB       (BX), Y3, Y3
+	VPMAXSB      Y3, Y1, Y1
+	VPBROADCASTD (AX), Y7
+	VMULPS       32(DX), Y7, Y3
+	VPADDD       Y2, Y3, Y3
+	VCVTTPS2DQ   Y3, Y3
+	VMULPS       64(DX), Y7, Y7
+	VPADDD       Y6, Y7, Y7
+	VCVTTPS2DQ   Y7, Y7
+	VPBROADCASTD 12(CX), Y10
+	VPADDB       160(BX), Y10, Y10
+	VPMAXSB      Y10, Y1, Y1
+	VPBROADCASTD 8(AX), Y10
+	VMULPS       192(DX), Y10, Y11
+	VPADDD       Y2, Y11, Y11
+	VCVTTPS2DQ   Y11, Y11
+	VPADDD       Y11, Y3, Y3
+	VMULPS       224(DX), Y10, Y10
+	VPADDD       Y6, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y7, Y7
+	VPBROADCASTD 20(CX), Y10
+	VPADDB       320(BX), Y10, Y10
+	VPMAXSB      Y10, Y1, Y1
+	VPBROADCASTD 16(AX), Y10
+	VMULPS       352(DX), Y10, Y11
+	VPADDD       Y2, Y11, Y11
+	VCVTTPS2DQ   Y11, Y11
+	VPADDD       Y11, Y3, Y3
+	VMULPS       384(DX), Y10, Y10
+	VPADDD       Y6, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y7, Y7
+	VPBROADCASTD 28(CX), Y10
+	VPADDB       480(BX), Y10, Y10
+	VPMAXSB      Y10, Y1, Y1
+	VPBROADCASTD 24(AX), Y10
+	VMULPS       512(DX), Y10, Y11
+	VPADDD       Y2, Y11, Y11
+	VCVTTPS2DQ   Y11, Y11
+	VPADDD       Y11, Y3, Y3
+	VMULPS       544(DX), Y10, Y10
+	VPADDD       Y6, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y7, Y7
+	VPBROADCASTD 36(CX), Y10
+	VPADDB       640(BX), Y10, Y10
+	VPMAXSB      Y10, Y1, Y1
+	VPBROADCASTD 32(AX), Y10
+	VMULPS       672(DX), Y10, Y11
+	VPADDD       Y2, Y11, Y11
+	VCVTTPS2DQ   Y11, Y11
+	VPADDD       Y11, Y3, Y3
+	VMULPS       704(DX), Y10, Y10
+	VPADDD       Y6, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y7, Y7
+	VPBROADCASTD 44(CX), Y10
+	VPADDB       800(BX), Y10, Y10
+	VPMAXSB      Y10, Y1, Y1
+	VPBROADCASTD 40(AX), Y10
+	VMULPS       832(DX), Y10, Y11
+	VPADDD       Y2, Y11, Y11
+	VCVTTPS2DQ   Y11, Y11
+	VPADDD       Y11, Y3, Y3
+	VMULPS       864(DX), Y10, Y10
+	VPADDD       Y6, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y7, Y7
+	VPBROADCASTD 52(CX), Y10
+	VPADDB       960(BX), Y10, Y10
+	VPMAXSB      Y10, Y1, Y1
+	VPBROADCASTD 48(AX), Y10
+	VMULPS       992(DX), Y10, Y11
+	VPADDD       Y2, Y11, Y11
+	VCVTTPS2DQ   Y11, Y11
+	VPADDD       Y11, Y3, Y3
+	VMULPS       1024(DX), Y10, Y10
+	VPADDD       Y6, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y7, Y7
+	VPBROADCASTD 60(CX), Y10
+	VPADDB       1120(BX), Y10, Y10
+	VPMAXSB      Y10, Y1, Y1
+	VPBROADCASTD 56(AX), Y10
+	VMULPS       1152(DX), Y10, Y11
+	VPADDD       Y2, Y11, Y11
+	VCVTTPS2DQ   Y11, Y11
+	VPADDD       Y11, Y3, Y3
+	VMULPS       1184(DX), Y10, Y10
+	VPADDD       Y6, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y7, Y7
+	MOVQ         k+80(FP), R10
+	VPBROADCASTD 32(R10), Y10
+	VPAND        Y10, Y3, Y10
+	VPADDD       Y10, Y4, Y4
+	VPSRAD       $0x10, Y3, Y3
+	VPADDD       Y3, Y5, Y5
+	MOVQ         k+80(FP), R10
+	VPBROADCASTD 32(R10), Y3
+	VPAND        Y3, Y7, Y3
+	VPADDD       Y3, Y8, Y8
+	VPSRAD       $0x10, Y7, Y7
+	VPADDD       Y7, Y9, Y9
+	ADDQ         $0x40, AX
+	ADDQ         $0x00000500, DX
+	ADDQ         $0x40, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          wide4By1At0
+	VCVTDQ2PS    Y4, Y4
+	VCVTDQ2PS    Y5, Y3
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 36(R9), Y5
+	VFMADD213PS  Y4, Y5, Y3
 	MOVQ         k+80(FP), R9
 	VPBROADCASTD 24(R9), Y4
 	VPAND        Y4, Y3, Y3
 	VPSUBUSW     Y2, Y3, Y3
 	VMOVDQU      Y3, (SI)
-	ADDQ         ldc+24(FP), SI
-	ADDQ         lda+48(FP), DI
-	DECQ         R8
-	JNZ          wide1Row
-	MOVQ         AX, R11
-	SHLQ         $0x05, R11
-	ADDQ         R11, CX
-	IMUL3Q       $0x00000280, AX, R11
-	ADDQ         R11, DX
-	DECQ         BX
-	JNZ          wide1Group
-	JMP          done
-
-wide2:
-	MOVQ         k+80(FP), CX
-	VPBROADCASTD 16(CX), Y0
-	MOVL         $0x7f800000, CX
-	VMOVD        CX, X1
-	VPBROADCASTD X1, Y1
-	MOVQ         a+40(FP), CX
-	MOVQ         b+56(FP), DX
-	MOVQ         groups+64(FP), BX
-
-wide2Group:
-	MOVQ c+16(FP), SI
-	MOVQ rows+32(FP), R8
-	MOVQ CX, DI
-
-wide2Row:
-	MOVQ         k+80(FP), R9
-	VPBROADCASTD 20(R9), Y2
-	MOVQ         DI, R10
-	MOVQ         DX, R9
-	MOVQ         AX, R11
-
-wide2Exponents:
-	VPBROADCASTD 4(R10), Y3
-	VPADDB       (R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 12(R10), Y3
-	VPADDB       160(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 20(R10), Y3
-	VPADDB       320(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 28(R10), Y3
-	VPADDB       480(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	ADDQ         $0x20, R10
-	ADDQ         $0x00000280, R9
-	DECQ         R11
-	JNZ          wide2Exponents
-	VPSLLD       $0x17, Y2, Y4
-	VPAND        Y1, Y4, Y4
-	VPAND        (SI), Y1, Y3
-	VPMAXSD      Y3, Y4, Y4
-	VPSUBD       Y4, Y0, Y3
-	VPADDD       (SI), Y3, Y4
-	VCVTTPS2DQ   Y4, Y4
-	MOVL         $0x0000ffff, R9
-	VMOVD        R9, X5
-	VPBROADCASTD X5, Y5
-	VPAND        Y5, Y4, Y5
-	VPSRAD       $0x10, Y4, Y6
-	VPSLLD       $0x0f, Y2, Y4
-	VPAND        Y1, Y4, Y4
-	VPAND        32(SI), Y1, Y2
-	VPMAXSD      Y2, Y4, Y4
-	VPSUBD       Y4, Y0, Y2
-	VPADDD       32(SI), Y2, Y7
-	VCVTTPS2DQ   Y7, Y7
-	MOVL         $0x0000ffff, R9
-	VMOVD        R9, X4
-	VPBROADCASTD X4, Y4
-	VPAND        Y4, Y7, Y8
-	VPSRAD       $0x10, Y7, Y9
-	MOVQ         DI, R9
-	MOVQ         DX, R10
-	MOVQ         AX, R11
-	SHRQ         $0x01, R11
-
-wide2At0Products:
-	VBROADCASTSS (R9), Y7
-	VMULPS       32(R10), Y7, Y4
-	VPADDD       Y3, Y4, Y4
-	VCVTTPS2DQ   Y4, Y4
-	VMULPS       64(R10), Y7, Y7
-	VPADDD       Y2, Y7, Y7
-	VCVTTPS2DQ   Y7, Y7
-	VBROADCASTSS 8(R9), Y10
-	VMULPS       192(R10), Y10, Y11
-	VPADDD       Y3, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y4, Y4
-	VMULPS       224(R10), Y10, Y10
-	VPADDD       Y2, Y10, Y10
-	VCVTTPS2DQ   Y10, Y10
-	VPADDD       Y10, Y7, Y7
-	VBROADCASTSS 16(R9), Y10
-	VMULPS       352(R10), Y10, Y11
-	VPADDD       Y3, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y4, Y4
-	VMULPS       384(R10), Y10, Y10
-	VPADDD       Y2, Y10, Y10
-	VCVTTPS2DQ   Y10, Y10
-	VPADDD       Y10, Y7, Y7
-	VBROADCASTSS 24(R9), Y10
-	VMULPS       512(R10), Y10, Y11
-	VPADDD       Y3, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y4, Y4
-	VMULPS       544(R10), Y10, Y10
-	VPADDD       Y2, Y10, Y10
-	VCVTTPS2DQ   Y10, Y10
-	VPADDD       Y10, Y7, Y7
-	VBROADCASTSS 32(R9), Y10
-	VMULPS       672(R10), Y10, Y11
-	VPADDD       Y3, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y4, Y4
-	VMULPS       704(R10), Y10, Y10
-	VPADDD       Y2, Y10, Y10
-	VCVTTPS2DQ   Y10, Y10
-	VPADDD       Y10, Y7, Y7
-	VBROADCASTSS 40(R9), Y10
-	VMULPS       832(R10), Y10, Y11
-	VPADDD       Y3, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y4, Y4
-	VMULPS       864(R10), Y10, Y10
-	VPADDD       Y2, Y10, Y10
-	VCVTTPS2DQ   Y10, Y10
-	VPADDD       Y10, Y7, Y7
-	VBROADCASTSS 48(R9), Y10
-	VMULPS       992(R10), Y10, Y11
-	VPADDD       Y3, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y4, Y4
-	VMULPS       1024(R10), Y10, Y10
-	VPADDD       Y2, Y10, Y10
-	VCVTTPS2DQ   Y10, Y10
-	VPADDD       Y10, Y7, Y7
-	VBROADCASTSS 56(R9), Y10
-	VMULPS       1152(R10), Y10, Y11
-	VPADDD       Y3, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y4, Y4
-	VMULPS       1184(R10), Y10, Y10
-	VPADDD       Y2, Y10, Y10
-	VCVTTPS2DQ   Y10, Y10
-	VPADDD       Y10, Y7, Y7
-	MOVL         $0x0000ffff, R12
-	VMOVD        R12, X10
-	VPBROADCASTD X10, Y10
-	VPAND        Y10, Y4, Y10
-	VPADDD       Y10, Y5, Y5
-	VPSRAD       $0x10, Y4, Y4
-	VPADDD       Y4, Y6, Y6
-	MOVL         $0x0000ffff, R12
-	VMOVD        R12, X4
-	VPBROADCASTD X4, Y4
-	VPAND        Y4, Y7, Y4
-	VPADDD       Y4, Y8, Y8
-	VPSRAD       $0x10, Y7, Y7
-	VPADDD       Y7, Y9, Y9
-	ADDQ         $0x40, R9
-	ADDQ         $0x00000500, R10
-	DECQ         R11
-	JNZ          wide2At0Products
-	MOVL         $0x47800000, R9
-	VMOVD        R9, X7
-	VPBROADCASTD X7, Y7
-	VCVTDQ2PS    Y5, Y5
-	VCVTDQ2PS    Y6, Y4
-	VFMADD213PS  Y5, Y7, Y4
-	MOVQ         k+80(FP), R9
-	VPBROADCASTD 24(R9), Y5
-	VPAND        Y5, Y4, Y4
-	VPSUBUSW     Y3, Y4, Y4
-	VMOVDQU      Y4, (SI)
-	MOVL         $0x47800000, R9
-	VMOVD        R9, X3
-	VPBROADCASTD X3, Y3
 	VCVTDQ2PS    Y8, Y8
 	VCVTDQ2PS    Y9, Y7
-	VFMADD213PS  Y8, Y3, Y7
 	MOVQ         k+80(FP), R9
-	VPBROADCASTD 24(R9), Y3
-	VPAND        Y3, Y7, Y7
-	VPSUBUSW     Y2, Y7, Y7
+	VPBROADCASTD 36(R9), Y2
+	VFMADD213PS  Y8, Y2, Y7
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 24(R9), Y2
+	VPAND        Y2, Y7, Y7
+	VPSUBUSW     Y6, Y7, Y7
 	VMOVDQU      Y7, 32(SI)
-	ADDQ         ldc+24(FP), SI
-	ADDQ         lda+48(FP), DI
-	DECQ         R8
-	JNZ          wide2Row
-	MOVQ         AX, R11
-	SHLQ         $0x05, R11
-	ADDQ         R11, CX
-	IMUL3Q       $0x00000280, AX, R11
-	ADDQ         R11, DX
-	DECQ         BX
-	JNZ          wide2Group
-	JMP          done
-
-wide4:
-	MOVQ         k+80(FP), CX
-	VPBROADCASTD 16(CX), Y0
-	MOVL         $0x7f800000, CX
-	VMOVD        CX, X1
-	VPBROADCASTD X1, Y1
-	MOVQ         a+40(FP), CX
-	MOVQ         b+56(FP), DX
-	MOVQ         groups+64(FP), BX
-
-wide4Group:
-	MOVQ c+16(FP), SI
-	MOVQ rows+32(FP), R8
-	MOVQ CX, DI
-
-wide4Row:
+	MOVQ         R8, R9
+	SHLQ         $0x05, R9
+	SUBQ         R9, AX
+	IMUL3Q       $0x00000280, R8, R9
+	SUBQ         R9, DX
+	VPSLLD       $0x07, Y0, Y2
 	MOVQ         k+80(FP), R9
-	VPBROADCASTD 20(R9), Y2
-	MOVQ         DI, R10
-	MOVQ         DX, R9
-	MOVQ         AX, R11
-
-wide4Exponents:
-	VPBROADCASTD 4(R10), Y3
-	VPADDB       (R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 12(R10), Y3
-	VPADDB       160(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 20(R10), Y3
-	VPADDB       320(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	VPBROADCASTD 28(R10), Y3
-	VPADDB       480(R9), Y3, Y3
-	VPMAXSB      Y3, Y2, Y2
-	ADDQ         $0x20, R10
-	ADDQ         $0x00000280, R9
-	DECQ         R11
-	JNZ          wide4Exponents
-	VPSLLD       $0x17, Y2, Y4
-	VPAND        Y1, Y4, Y4
-	VPAND        (SI), Y1, Y3
-	VPMAXSD      Y3, Y4, Y4
-	VPSUBD       Y4, Y0, Y3
-	VPADDD       (SI), Y3, Y5
-	VCVTTPS2DQ   Y5, Y5
-	MOVL         $0x0000ffff, R9
-	VMOVD        R9, X4
-	VPBROADCASTD X4, Y4
-	VPAND        Y4, Y5, Y7
-	VPSRAD       $0x10, Y5, Y9
-	VPSLLD       $0x0f, Y2, Y5
-	VPAND        Y1, Y5, Y5
-	VPAND        32(SI), Y1, Y4
-	VPMAXSD      Y4, Y5, Y5
-	VPSUBD       Y5, Y0, Y4
-	VPADDD       32(SI), Y4, Y6
+	VPBROADCASTD 28(R9), Y3
+	VPAND        Y3, Y2, Y2
+	VPAND        64(SI), Y3, Y3
+	VPMAXSD      Y3, Y2, Y2
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 16(R9), Y3
+	VPSUBD       Y2, Y3, Y2
+	VPADDD       64(SI), Y2, Y3
+	VCVTTPS2DQ   Y3, Y3
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 32(R9), Y4
+	VPAND        Y4, Y3, Y4
+	VPSRAD       $0x10, Y3, Y5
+	VPSRLD       $0x01, Y0, Y0
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 28(R9), Y3
+	VPAND        Y3, Y0, Y0
+	VPAND        96(SI), Y3, Y6
+	VPMAXSD      Y6, Y0, Y0
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 16(R9), Y3
+	VPSUBD       Y0, Y3, Y0
+	VPADDD       96(SI), Y0, Y6
 	VCVTTPS2DQ   Y6, Y6
-	MOVL         $0x0000ffff, R9
-	VMOVD        R9, X5
-	VPBROADCASTD X5, Y5
-	VPAND        Y5, Y6, Y8
-	VPSRAD       $0x10, Y6, Y10
-	MOVQ         DI, R9
-	MOVQ         DX, R10
-	MOVQ         AX, R11
-	SHRQ         $0x01, R11
+	MOVQ         k+80(FP), R9
+	VPBROADCASTD 32(R9), Y3
+	VPAND        Y3, Y6, Y7
+	VPSRAD       $0x10, Y6, Y8
+	MOVQ         R8, R9
+	SHRQ         $0x01, R9
 
-wide4At0Products:
-	VBROADCASTSS (R9), Y6
-	VMULPS       32(R10), Y6, Y5
+wide4By1At2:
+	VPBROADCASTD (AX), Y6
+	VMULPS       96(DX), Y6, Y3
+	VPADDD       Y2, Y3, Y3
+	VCVTTPS2DQ   Y3, Y3
+	VMULPS       128(DX), Y6, Y6
+	VPADDD       Y0, Y6, Y6
+	VCVTTPS2DQ   Y6, Y6
+	VPBROADCASTD 8(AX), Y9
+	VMULPS       256(DX), Y9, Y10
+	VPADDD       Y2, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y3, Y3
+	VMULPS       288(DX), Y9, Y9
+	VPADDD       Y0, Y9, Y9
+	VCVTTPS2DQ   Y9, Y9
+	VPADDD       Y9, Y6, Y6
+	VPBROADCASTD 16(AX), Y9
+	VMULPS       416(DX), Y9, Y10
+	VPADDD       Y2, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y3, Y3
+	VMULPS       448(DX), Y9, Y9
+	VPADDD       Y0, Y9, Y9
+	VCVTTPS2DQ   Y9, Y9
+	VPADDD       Y9, Y6, Y6
+	VPBROADCASTD 24(AX), Y9
+	VMULPS       576(DX), Y9, Y10
+	VPADDD       Y2, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y3, Y3
+	VMULPS       608(DX), Y9, Y9
+	VPADDD       Y0, Y9, Y9
+	VCVTTPS2DQ   Y9, Y9
+	VPADDD       Y9, Y6, Y6
+	VPBROADCASTD 32(AX), Y9
+	VMULPS       736(DX), Y9, Y10
+	VPADDD       Y2, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y3, Y3
+	VMULPS       768(DX), Y9, Y9
+	VPADDD       Y0, Y9, Y9
+	VCVTTPS2DQ   Y9, Y9
+	VPADDD       Y9, Y6, Y6
+	VPBROADCASTD 40(AX), Y9
+	VMULPS       896(DX), Y9, Y10
+	VPADDD       Y2, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y3, Y3
+	VMULPS       928(DX), Y9, Y9
+	VPADDD       Y0, Y9, Y9
+	VCVTTPS2DQ   Y9, Y9
+	VPADDD       Y9, Y6, Y6
+	VPBROADCASTD 48(AX), Y9
+	VMULPS       1056(DX), Y9, Y10
+	VPADDD       Y2, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y3, Y3
+	VMULPS       1088(DX), Y9, Y9
+	VPADDD       Y0, Y9, Y9
+	VCVTTPS2DQ   Y9, Y9
+	VPADDD       Y9, Y6, Y6
+	VPBROADCASTD 56(AX), Y9
+	VMULPS       1216(DX), Y9, Y10
+	VPADDD       Y2, Y10, Y10
+	VCVTTPS2DQ   Y10, Y10
+	VPADDD       Y10, Y3, Y3
+	VMULPS       1248(DX), Y9, Y9
+	VPADDD       Y0, Y9, Y9
+	VCVTTPS2DQ   Y9, Y9
+	VPADDD       Y9, Y6, Y6
+	MOVQ         k+80(FP), R10
+	VPBROADCASTD 32(R10), Y9
+	VPAND        Y9, Y3, Y9
+	VPADDD       Y9, Y4, Y4
+	VPSRAD       $0x10, Y3, Y3
 	VPADDD       Y3, Y5, Y5
-	VCVTTPS2DQ   Y5, Y5
-	VMULPS       64(R10), Y6, Y6
-	VPADDD       Y4, Y6, Y6
-	VCVTTPS2DQ   Y6, Y6
-	VBROADCASTSS 8(R9), Y11
-	VMULPS       192(R10), Y11, Y12
-	VPADDD       Y3, Y12, Y12
-	VCVTTPS2DQ   Y12, Y12
-	VPADDD       Y12, Y5, Y5
-	VMULPS       224(R10), Y11, Y11
-	VPADDD       Y4, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VBROADCASTSS 16(R9), Y11
-	VMULPS       352(R10), Y11, Y12
-	VPADDD       Y3, Y12, Y12
-	VCVTTPS2DQ   Y12, Y12
-	VPADDD       Y12, Y5, Y5
-	VMULPS       384(R10), Y11, Y11
-	VPADDD       Y4, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VBROADCASTSS 24(R9), Y11
-	VMULPS       512(R10), Y11, Y12
-	VPADDD       Y3, Y12, Y12
-	VCVTTPS2DQ   Y12, Y12
-	VPADDD       Y12, Y5, Y5
-	VMULPS       544(R10), Y11, Y11
-	VPADDD       Y4, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VBROADCASTSS 32(R9), Y11
-	VMULPS       672(R10), Y11, Y12
-	VPADDD       Y3, Y12, Y12
-	VCVTTPS2DQ   Y12, Y12
-	VPADDD       Y12, Y5, Y5
-	VMULPS       704(R10), Y11, Y11
-	VPADDD       Y4, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VBROADCASTSS 40(R9), Y11
-	VMULPS       832(R10), Y11, Y12
-	VPADDD       Y3, Y12, Y12
-	VCVTTPS2DQ   Y12, Y12
-	VPADDD       Y12, Y5, Y5
-	VMULPS       864(R10), Y11, Y11
-	VPADDD       Y4, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VBROADCASTSS 48(R9), Y11
-	VMULPS       992(R10), Y11, Y12
-	VPADDD       Y3, Y12, Y12
-	VCVTTPS2DQ   Y12, Y12
-	VPADDD       Y12, Y5, Y5
-	VMULPS       1024(R10), Y11, Y11
-	VPADDD       Y4, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VBROADCASTSS 56(R9), Y11
-	VMULPS       1152(R10), Y11, Y12
-	VPADDD       Y3, Y12, Y12
-	VCVTTPS2DQ   Y12, Y12
-	VPADDD       Y12, Y5, Y5
-	VMULPS       1184(R10), Y11, Y11
-	VPADDD       Y4, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	MOVL         $0x0000ffff, R12
-	VMOVD        R12, X11
-	VPBROADCASTD X11, Y11
-	VPAND        Y11, Y5, Y11
-	VPADDD       Y11, Y7, Y7
-	VPSRAD       $0x10, Y5, Y5
-	VPADDD       Y5, Y9, Y9
-	MOVL         $0x0000ffff, R12
-	VMOVD        R12, X5
-	VPBROADCASTD X5, Y5
-	VPAND        Y5, Y6, Y5
-	VPADDD       Y5, Y8, Y8
+	MOVQ         k+80(FP), R10
+	VPBROADCASTD 32(R10), Y3
+	VPAND        Y3, Y6, Y3
+	VPADDD       Y3, Y7, Y7
 	VPSRAD       $0x10, Y6, Y6
-	VPADDD       Y6, Y10, Y10
-	ADDQ         $0x40, R9
-	ADDQ         $0x00000500, R10
-	DECQ         R11
-	JNZ          wide4At0Products
-	MOVL         $0x47800000, R9
-	VMOVD        R9, X6
-	VPBROADCASTD X6, Y6
+	VPADDD       Y6, Y8, Y8
+	ADDQ         $0x40, AX
+	ADDQ         $0x00000500, DX
+	DECQ         R9
+	JNZ          wide4By1At2
+	VCVTDQ2PS    Y4, Y4
+	VCVTDQ2PS    Y5, Y3
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 36(AX), Y5
+	VFMADD213PS  Y4, Y5, Y3
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 24(AX), Y4
+	VPAND        Y4, Y3, Y3
+	VPSUBUSW     Y2, Y3, Y3
+	VMOVDQU      Y3, 64(SI)
 	VCVTDQ2PS    Y7, Y7
-	VCVTDQ2PS    Y9, Y5
-	VFMADD213PS  Y7, Y6, Y5
-	MOVQ         k+80(FP), R9
-	VPBROADCASTD 24(R9), Y6
-	VPAND        Y6, Y5, Y5
-	VPSUBUSW     Y3, Y5, Y5
-	VMOVDQU      Y5, (SI)
-	MOVL         $0x47800000, R9
-	VMOVD        R9, X3
-	VPBROADCASTD X3, Y3
-	VCVTDQ2PS    Y8, Y8
-	VCVTDQ2PS    Y10, Y6
-	VFMADD213PS  Y8, Y3, Y6
-	MOVQ         k+80(FP), R9
-	VPBROADCASTD 24(R9), Y3
-	VPAND        Y3, Y6, Y6
-	VPSUBUSW     Y4, Y6, Y6
-	VMOVDQU      Y6, 32(SI)
-	VPSLLD       $0x07, Y2, Y4
-	VPAND        Y1, Y4, Y4
-	VPAND        64(SI), Y1, Y3
-	VPMAXSD      Y3, Y4, Y4
-	VPSUBD       Y4, Y0, Y3
-	VPADDD       64(SI), Y3, Y4
-	VCVTTPS2DQ   Y4, Y4
-	MOVL         $0x0000ffff, R9
-	VMOVD        R9, X5
-	VPBROADCASTD X5, Y5
-	VPAND        Y5, Y4, Y5
-	VPSRAD       $0x10, Y4, Y6
-	VPSRLD       $0x01, Y2, Y4
-	VPAND        Y1, Y4, Y4
-	VPAND        96(SI), Y1, Y2
-	VPMAXSD      Y2, Y4, Y4
-	VPSUBD       Y4, Y0, Y2
-	VPADDD       96(SI), Y2, Y7
-	VCVTTPS2DQ   Y7, Y7
-	MOVL         $0x0000ffff, R9
-	VMOVD        R9, X4
-	VPBROADCASTD X4, Y4
-	VPAND        Y4, Y7, Y8
-	VPSRAD       $0x10, Y7, Y9
-	MOVQ         DI, R9
-	MOVQ         DX, R10
-	MOVQ         AX, R11
-	SHRQ         $0x01, R11
-
-wide4At2Products:
-	VBROADCASTSS (R9), Y7
-	VMULPS       96(R10), Y7, Y4
-	VPADDD       Y3, Y4, Y4
-	VCVTTPS2DQ   Y4, Y4
-	VMULPS       128(R10), Y7, Y7
-	VPADDD       Y2, Y7, Y7
-	VCVTTPS2DQ   Y7, Y7
-	VBROADCASTSS 8(R9), Y10
-	VMULPS       256(R10), Y10, Y11
-	VPADDD       Y3, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y4, Y4
-	VMULPS       288(R10), Y10, Y10
-	VPADDD       Y2, Y10, Y10
-	VCVTTPS2DQ   Y10, Y10
-	VPADDD       Y10, Y7, Y7
-	VBROADCASTSS 16(R9), Y10
-	VMULPS       416(R10), Y10, Y11
-	VPADDD       Y3, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y4, Y4
-	VMULPS       448(R10), Y10, Y10
-	VPADDD       Y2, Y10, Y10
-	VCVTTPS2DQ   Y10, Y10
-	VPADDD       Y10, Y7, Y7
-	VBROADCASTSS 24(R9), Y10
-	VMULPS       576(R10), Y10, Y11
-	VPADDD       Y3, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y4, Y4
-	VMULPS       608(R10), Y10, Y10
-	VPADDD       Y2, Y10, Y10
-	VCVTTPS2DQ   Y10, Y10
-	VPADDD       Y10, Y7, Y7
-	VBROADCASTSS 32(R9), Y10
-	VMULPS       736(R10), Y10, Y11
-	VPADDD       Y3, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y4, Y4
-	VMULPS       768(R10), Y10, Y10
-	VPADDD       Y2, Y10, Y10
-	VCVTTPS2DQ   Y10, Y10
-	VPADDD       Y10, Y7, Y7
-	VBROADCASTSS 40(R9), Y10
-	VMULPS       896(R10), Y10, Y11
-	VPADDD       Y3, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y4, Y4
-	VMULPS       928(R10), Y10, Y10
-	VPADDD       Y2, Y10, Y10
-	VCVTTPS2DQ   Y10, Y10
-	VPADDD       Y10, Y7, Y7
-	VBROADCASTSS 48(R9), Y10
-	VMULPS       1056(R10), Y10, Y11
-	VPADDD       Y3, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y4, Y4
-	VMULPS       1088(R10), Y10, Y10
-	VPADDD       Y2, Y10, Y10
-	VCVTTPS2DQ   Y10, Y10
-	VPADDD       Y10, Y7, Y7
-	VBROADCASTSS 56(R9), Y10
-	VMULPS       1216(R10), Y10, Y11
-	VPADDD       Y3, Y11, Y11
-	VCVTTPS2DQ   Y11, Y11
-	VPADDD       Y11, Y4, Y4
-	VMULPS       1248(R10), Y10, Y10
-	VPADDD       Y2, Y10, Y10
-	VCVTTPS2DQ   Y10, Y10
-	VPADDD       Y10, Y7, Y7
-	MOVL         $0x0000ffff, R12
-	VMOVD        R12, X10
-	VPBROADCASTD X10, Y10
-	VPAND        Y10, Y4, Y10
-	VPADDD       Y10, Y5, Y5
-	VPSRAD       $0x10, Y4, Y4
-	VPADDD       Y4, Y6, Y6
-	MOVL         $0x0000ffff, R12
-	VMOVD        R12, X4
-	VPBROADCASTD X4, Y4
-	VPAND        Y4, Y7, Y4
-	VPADDD       Y4, Y8, Y8
-	VPSRAD       $0x10, Y7, Y7
-	VPADDD       Y7, Y9, Y9
-	ADDQ         $0x40, R9
-	ADDQ         $0x00000500, R10
-	DECQ         R11
-	JNZ          wide4At2Products
-	MOVL         $0x47800000, R9
-	VMOVD        R9, X7
-	VPBROADCASTD X7, Y7
-	VCVTDQ2PS    Y5, Y5
-	VCVTDQ2PS    Y6, Y4
-	VFMADD213PS  Y5, Y7, Y4
-	MOVQ         k+80(FP), R9
-	VPBROADCASTD 24(R9), Y5
-	VPAND        Y5, Y4, Y4
-	VPSUBUSW     Y3, Y4, Y4
-	VMOVDQU      Y4, 64(SI)
-	MOVL         $0x47800000, R9
-	VMOVD        R9, X3
-	VPBROADCASTD X3, Y3
-	VCVTDQ2PS    Y8, Y8
-	VCVTDQ2PS    Y9, Y7
-	VFMADD213PS  Y8, Y3, Y7
-	MOVQ         k+80(FP), R9
-	VPBROADCASTD 24(R9), Y3
-	VPAND        Y3, Y7, Y7
-	VPSUBUSW     Y2, Y7, Y7
-	VMOVDQU      Y7, 96(SI)
-	ADDQ         ldc+24(FP), SI
-	ADDQ         lda+48(FP), DI
-	DECQ         R8
-	JNZ          wide4Row
-	MOVQ         AX, R11
-	SHLQ         $0x05, R11
-	ADDQ         R11, CX
-	IMUL3Q       $0x00000280, AX, R11
-	ADDQ         R11, DX
-	DECQ         BX
-	JNZ          wide4Group
+	VCVTDQ2PS    Y8, Y6
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 36(AX), Y2
+	VFMADD213PS  Y7, Y2, Y6
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 24(AX), Y2
+	VPAND        Y2, Y6, Y6
+	VPSUBUSW     Y0, Y6, Y6
+	VMOVDQU      Y6, 96(SI)
+	MOVQ         CX, AX
+	MOVQ         BX, DX
+	MOVQ         DI, SI
+	MOVQ         R8, CX
+	SHLQ         $0x05, CX
+	SUBQ         CX, AX
+	IMUL3Q       $0x00000280, R8, CX
+	SUBQ         CX, DX
+	DECQ         32(SP)
+	JNZ          wide4By1Block
 
 done:
 	MOVQ         k+80(FP), AX

@@ -6,7 +6,7 @@
 
 // func fusedAVX512(mode int, vectors int, c *float32, ldc int, rows int, a *byte, lda int, b *byte, groups int, group int, k *uint32) bool
 // Requires: AVX, AVX512BW, AVX512DQ, AVX512F, SSE
-TEXT ·fusedAVX512(SB), NOSPLIT, $8-89
+TEXT ·fusedAVX512(SB), NOSPLIT, $64-89
 	STMXCSR      (SP)
 	MOVL         $0x00007f80, 4(SP)
 	LDMXCSR      4(SP)
@@ -53,8 +53,12 @@ inVector:
 	ADDQ         ldc+24(FP), AX
 	DECQ         CX
 	JNZ          inRow
-	MOVQ         group+72(FP), AX
-	SHRQ         $0x02, AX
+	MOVQ         c+16(FP), AX
+	MOVQ         AX, 8(SP)
+	MOVQ         a+40(FP), AX
+	MOVQ         AX, 16(SP)
+	MOVQ         rows+32(FP), AX
+	MOVQ         AX, 24(SP)
 	CMPQ         mode+0(FP), $0x01
 	JE           cut
 	CMPQ         mode+0(FP), $0x02
@@ -63,373 +67,1354 @@ inVector:
 	JE           plain2
 	CMPQ         vectors+8(FP), $0x04
 	JE           plain4
-	MOVQ         k+80(FP), CX
-	VPBROADCASTD 16(CX), Z0
-	MOVL         $0x7f800000, DX
-	VPBROADCASTD DX, Z1
-	VPBROADCASTD 20(CX), Z2
-	VPBROADCASTD 24(CX), Z3
-	MOVQ         a+40(FP), CX
+	SHRQ         $0x01, 24(SP)
+	JZ           plain1Last
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 16(AX), Z0
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 28(AX), Z1
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 20(AX), Z2
+	MOVQ         group+72(FP), R8
+	SHRQ         $0x02, R8
+	MOVQ         lda+48(FP), R10
+	MOVQ         ldc+24(FP), R11
+	MOVQ         16(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(SP), SI
 	MOVQ         b+56(FP), DX
-	MOVQ         groups+64(FP), BX
+	MOVQ         24(SP), CX
+	MOVQ         CX, 40(SP)
+	IMULQ        groups+64(FP), CX
+	MOVQ         CX, 32(SP)
+	MOVQ         groups+64(FP), CX
+	MOVQ         CX, 48(SP)
+	VMOVDQU32    Z2, Z5
+	VMOVDQU32    Z2, Z6
+	MOVQ         AX, CX
+	MOVQ         DX, BX
+	MOVQ         R8, R9
 
-plain1Group:
-	MOVQ c+16(FP), SI
-	MOVQ rows+32(FP), R8
-	MOVQ CX, DI
+plain1By2First:
+	VMOVDQU32    (BX), Z3
+	VPBROADCASTD 4(CX), Z4
+	VPADDB       Z3, Z4, Z4
+	VPMAXSB      Z4, Z5, Z5
+	VPBROADCASTD 4(CX)(R10*1), Z4
+	VPADDB       Z3, Z4, Z4
+	VPMAXSB      Z4, Z6, Z6
+	VMOVDQU32    320(BX), Z3
+	VPBROADCASTD 12(CX), Z4
+	VPADDB       Z3, Z4, Z4
+	VPMAXSB      Z4, Z5, Z5
+	VPBROADCASTD 12(CX)(R10*1), Z4
+	VPADDB       Z3, Z4, Z4
+	VPMAXSB      Z4, Z6, Z6
+	VMOVDQU32    640(BX), Z3
+	VPBROADCASTD 20(CX), Z4
+	VPADDB       Z3, Z4, Z4
+	VPMAXSB      Z4, Z5, Z5
+	VPBROADCASTD 20(CX)(R10*1), Z4
+	VPADDB       Z3, Z4, Z4
+	VPMAXSB      Z4, Z6, Z6
+	VMOVDQU32    960(BX), Z3
+	VPBROADCASTD 28(CX), Z4
+	VPADDB       Z3, Z4, Z4
+	VPMAXSB      Z4, Z5, Z5
+	VPBROADCASTD 28(CX)(R10*1), Z4
+	VPADDB       Z3, Z4, Z4
+	VPMAXSB      Z4, Z6, Z6
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          plain1By2First
 
-plain1Row:
-	VMOVDQA32 Z2, Z3
-	MOVQ      DI, R10
-	MOVQ      DX, R9
-	MOVQ      AX, R11
+plain1By2Block:
+	VMOVDQU32 Z5, Z3
+	VMOVDQU32 Z6, Z4
+	MOVQ      AX, CX
+	MOVQ      DX, BX
+	MOVQ      SI, DI
+	DECQ      40(SP)
+	JZ        plain1By2NextGroup
+	ADDQ      lda+48(FP), CX
+	ADDQ      ldc+24(FP), DI
+	ADDQ      lda+48(FP), CX
+	ADDQ      ldc+24(FP), DI
+	JMP       plain1By2Next
 
-plain1Exponents:
-	VPBROADCASTD 4(R10), Z4
-	VPADDB       (R9), Z4, Z4
-	VPMAXSB      Z4, Z3, Z3
-	VPBROADCASTD 12(R10), Z4
-	VPADDB       320(R9), Z4, Z4
-	VPMAXSB      Z4, Z3, Z3
-	VPBROADCASTD 20(R10), Z4
-	VPADDB       640(R9), Z4, Z4
-	VPMAXSB      Z4, Z3, Z3
-	VPBROADCASTD 28(R10), Z4
-	VPADDB       960(R9), Z4, Z4
-	VPMAXSB      Z4, Z3, Z3
-	ADDQ         $0x20, R10
-	ADDQ         $0x00000500, R9
-	DECQ         R11
-	JNZ          plain1Exponents
-	VPSLLD       $0x17, Z3, Z3
-	VRANGEPS     $0x0b, (SI), Z3, Z3
-	VPANDD       Z1, Z3, Z3
-	VPSUBD       Z3, Z0, Z3
-	VPADDD       (SI), Z3, Z4
-	VCVTTPS2DQ   Z4, Z4
-	MOVQ         DI, R9
-	MOVQ         DX, R10
-	MOVQ         AX, R11
+plain1By2NextGroup:
+	DECQ   48(SP)
+	JZ     plain1By2Next
+	MOVQ   24(SP), CX
+	MOVQ   CX, 40(SP)
+	MOVQ   56(SP), CX
+	MOVQ   R8, DI
+	SHLQ   $0x05, DI
+	ADDQ   DI, CX
+	IMUL3Q $0x00000500, R8, DI
+	ADDQ   DI, BX
+	MOVQ   CX, 56(SP)
+	MOVQ   8(SP), DI
 
-plain1At0Products:
-	VBROADCASTSS (R9), Z5
-	VMULPS       64(R10), Z5, Z5
-	VPADDD       Z3, Z5, Z5
-	VCVTTPS2DQ   Z5, Z5
-	VPADDD       Z5, Z4, Z4
-	VBROADCASTSS 8(R9), Z5
-	VMULPS       384(R10), Z5, Z5
-	VPADDD       Z3, Z5, Z5
-	VCVTTPS2DQ   Z5, Z5
-	VPADDD       Z5, Z4, Z4
-	VBROADCASTSS 16(R9), Z5
-	VMULPS       704(R10), Z5, Z5
-	VPADDD       Z3, Z5, Z5
-	VCVTTPS2DQ   Z5, Z5
-	VPADDD       Z5, Z4, Z4
-	VBROADCASTSS 24(R9), Z5
-	VMULPS       1024(R10), Z5, Z5
-	VPADDD       Z3, Z5, Z5
-	VCVTTPS2DQ   Z5, Z5
-	VPADDD       Z5, Z4, Z4
-	ADDQ         $0x20, R9
-	ADDQ         $0x00000500, R10
-	DECQ         R11
-	JNZ          plain1At0Products
-	VCVTDQ2PS    Z4, Z4
-	VPSUBUSW     Z3, Z4, Z4
-	VMOVDQU32    Z4, (SI)
-	ADDQ         ldc+24(FP), SI
-	ADDQ         lda+48(FP), DI
-	DECQ         R8
-	JNZ          plain1Row
-	MOVQ         AX, R11
-	SHLQ         $0x05, R11
-	ADDQ         R11, CX
-	IMUL3Q       $0x00000500, AX, R11
-	ADDQ         R11, DX
-	DECQ         BX
-	JNZ          plain1Group
+plain1By2Next:
+	VMOVDQU32  Z2, Z5
+	VMOVDQU32  Z2, Z6
+	VPSLLD     $0x17, Z3, Z3
+	VRANGEPS   $0x0b, (SI), Z3, Z3
+	VPANDD     Z1, Z3, Z3
+	VPSUBD     Z3, Z0, Z3
+	VPADDD     (SI), Z3, Z7
+	VCVTTPS2DQ Z7, Z7
+	VPSLLD     $0x17, Z4, Z4
+	VRANGEPS   $0x0b, (SI)(R11*1), Z4, Z4
+	VPANDD     Z1, Z4, Z4
+	VPSUBD     Z4, Z0, Z4
+	VPADDD     (SI)(R11*1), Z4, Z8
+	VCVTTPS2DQ Z8, Z8
+	MOVQ       R8, R9
+
+plain1By2At0:
+	VMOVDQU32    (BX), Z9
+	VPBROADCASTD 4(CX), Z10
+	VPADDB       Z9, Z10, Z10
+	VPMAXSB      Z10, Z5, Z5
+	VPBROADCASTD 4(CX)(R10*1), Z10
+	VPADDB       Z9, Z10, Z10
+	VPMAXSB      Z10, Z6, Z6
+	VPBROADCASTD (AX), Z9
+	VPBROADCASTD (AX)(R10*1), Z10
+	VMOVUPS      64(DX), Z11
+	VMULPS       Z11, Z9, Z9
+	VPADDD       Z3, Z9, Z9
+	VCVTTPS2DQ   Z9, Z9
+	VPADDD       Z9, Z7, Z7
+	VMULPS       Z11, Z10, Z9
+	VPADDD       Z4, Z9, Z9
+	VCVTTPS2DQ   Z9, Z9
+	VPADDD       Z9, Z8, Z8
+	VMOVDQU32    320(BX), Z9
+	VPBROADCASTD 12(CX), Z10
+	VPADDB       Z9, Z10, Z10
+	VPMAXSB      Z10, Z5, Z5
+	VPBROADCASTD 12(CX)(R10*1), Z10
+	VPADDB       Z9, Z10, Z10
+	VPMAXSB      Z10, Z6, Z6
+	VPBROADCASTD 8(AX), Z9
+	VPBROADCASTD 8(AX)(R10*1), Z10
+	VMOVUPS      384(DX), Z11
+	VMULPS       Z11, Z9, Z9
+	VPADDD       Z3, Z9, Z9
+	VCVTTPS2DQ   Z9, Z9
+	VPADDD       Z9, Z7, Z7
+	VMULPS       Z11, Z10, Z9
+	VPADDD       Z4, Z9, Z9
+	VCVTTPS2DQ   Z9, Z9
+	VPADDD       Z9, Z8, Z8
+	VMOVDQU32    640(BX), Z9
+	VPBROADCASTD 20(CX), Z10
+	VPADDB       Z9, Z10, Z10
+	VPMAXSB      Z10, Z5, Z5
+	VPBROADCASTD 20(CX)(R10*1), Z10
+	VPADDB       Z9, Z10, Z10
+	VPMAXSB      Z10, Z6, Z6
+	VPBROADCASTD 16(AX), Z9
+	VPBROADCASTD 16(AX)(R10*1), Z10
+	VMOVUPS      704(DX), Z11
+	VMULPS       Z11, Z9, Z9
+	VPADDD       Z3, Z9, Z9
+	VCVTTPS2DQ   Z9, Z9
+	VPADDD       Z9, Z7, Z7
+	VMULPS       Z11, Z10, Z9
+	VPADDD       Z4, Z9, Z9
+	VCVTTPS2DQ   Z9, Z9
+	VPADDD       Z9, Z8, Z8
+	VMOVDQU32    960(BX), Z9
+	VPBROADCASTD 28(CX), Z10
+	VPADDB       Z9, Z10, Z10
+	VPMAXSB      Z10, Z5, Z5
+	VPBROADCASTD 28(CX)(R10*1), Z10
+	VPADDB       Z9, Z10, Z10
+	VPMAXSB      Z10, Z6, Z6
+	VPBROADCASTD 24(AX), Z9
+	VPBROADCASTD 24(AX)(R10*1), Z10
+	VMOVUPS      1024(DX), Z11
+	VMULPS       Z11, Z9, Z9
+	VPADDD       Z3, Z9, Z9
+	VCVTTPS2DQ   Z9, Z9
+	VPADDD       Z9, Z7, Z7
+	VMULPS       Z11, Z10, Z9
+	VPADDD       Z4, Z9, Z9
+	VCVTTPS2DQ   Z9, Z9
+	VPADDD       Z9, Z8, Z8
+	ADDQ         $0x20, AX
+	ADDQ         $0x00000500, DX
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          plain1By2At0
+	VCVTDQ2PS    Z7, Z7
+	VPSUBUSW     Z3, Z7, Z7
+	VMOVDQU32    Z7, (SI)
+	VCVTDQ2PS    Z8, Z8
+	VPSUBUSW     Z4, Z8, Z8
+	VMOVDQU32    Z8, (SI)(R11*1)
+	MOVQ         CX, AX
+	MOVQ         BX, DX
+	MOVQ         DI, SI
+	MOVQ         R8, CX
+	SHLQ         $0x05, CX
+	SUBQ         CX, AX
+	IMUL3Q       $0x00000500, R8, CX
+	SUBQ         CX, DX
+	DECQ         32(SP)
+	JNZ          plain1By2Block
+
+plain1Last:
+	MOVQ         rows+32(FP), AX
+	TESTQ        $0x00000001, AX
+	JZ           done
+	DECQ         AX
+	MOVQ         AX, CX
+	IMULQ        ldc+24(FP), CX
+	ADDQ         CX, 8(SP)
+	IMULQ        lda+48(FP), AX
+	ADDQ         AX, 16(SP)
+	MOVQ         $0x00000001, 24(SP)
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 16(AX), Z0
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 28(AX), Z1
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 20(AX), Z2
+	MOVQ         group+72(FP), R8
+	SHRQ         $0x02, R8
+	MOVQ         16(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(SP), SI
+	MOVQ         b+56(FP), DX
+	MOVQ         24(SP), CX
+	MOVQ         CX, 40(SP)
+	IMULQ        groups+64(FP), CX
+	MOVQ         CX, 32(SP)
+	MOVQ         groups+64(FP), CX
+	MOVQ         CX, 48(SP)
+	VMOVDQU32    Z2, Z4
+	MOVQ         AX, CX
+	MOVQ         DX, BX
+	MOVQ         R8, R9
+
+plain1By1First:
+	VPBROADCASTD 4(CX), Z3
+	VPADDB       (BX), Z3, Z3
+	VPMAXSB      Z3, Z4, Z4
+	VPBROADCASTD 12(CX), Z3
+	VPADDB       320(BX), Z3, Z3
+	VPMAXSB      Z3, Z4, Z4
+	VPBROADCASTD 20(CX), Z3
+	VPADDB       640(BX), Z3, Z3
+	VPMAXSB      Z3, Z4, Z4
+	VPBROADCASTD 28(CX), Z3
+	VPADDB       960(BX), Z3, Z3
+	VPMAXSB      Z3, Z4, Z4
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          plain1By1First
+
+plain1By1Block:
+	VMOVDQU32 Z4, Z3
+	MOVQ      AX, CX
+	MOVQ      DX, BX
+	MOVQ      SI, DI
+	DECQ      40(SP)
+	JZ        plain1By1NextGroup
+	ADDQ      lda+48(FP), CX
+	ADDQ      ldc+24(FP), DI
+	JMP       plain1By1Next
+
+plain1By1NextGroup:
+	DECQ   48(SP)
+	JZ     plain1By1Next
+	MOVQ   24(SP), CX
+	MOVQ   CX, 40(SP)
+	MOVQ   56(SP), CX
+	MOVQ   R8, DI
+	SHLQ   $0x05, DI
+	ADDQ   DI, CX
+	IMUL3Q $0x00000500, R8, DI
+	ADDQ   DI, BX
+	MOVQ   CX, 56(SP)
+	MOVQ   8(SP), DI
+
+plain1By1Next:
+	VMOVDQU32  Z2, Z4
+	VPSLLD     $0x17, Z3, Z3
+	VRANGEPS   $0x0b, (SI), Z3, Z3
+	VPANDD     Z1, Z3, Z3
+	VPSUBD     Z3, Z0, Z3
+	VPADDD     (SI), Z3, Z5
+	VCVTTPS2DQ Z5, Z5
+	MOVQ       R8, R9
+
+plain1By1At0:
+	VPBROADCASTD 4(CX), Z6
+	VPADDB       (BX), Z6, Z6
+	VPMAXSB      Z6, Z4, Z4
+	VPBROADCASTD (AX), Z6
+	VMULPS       64(DX), Z6, Z6
+	VPADDD       Z3, Z6, Z6
+	VCVTTPS2DQ   Z6, Z6
+	VPADDD       Z6, Z5, Z5
+	VPBROADCASTD 12(CX), Z6
+	VPADDB       320(BX), Z6, Z6
+	VPMAXSB      Z6, Z4, Z4
+	VPBROADCASTD 8(AX), Z6
+	VMULPS       384(DX), Z6, Z6
+	VPADDD       Z3, Z6, Z6
+	VCVTTPS2DQ   Z6, Z6
+	VPADDD       Z6, Z5, Z5
+	VPBROADCASTD 20(CX), Z6
+	VPADDB       640(BX), Z6, Z6
+	VPMAXSB      Z6, Z4, Z4
+	VPBROADCASTD 16(AX), Z6
+	VMULPS       704(DX), Z6, Z6
+	VPADDD       Z3, Z6, Z6
+	VCVTTPS2DQ   Z6, Z6
+	VPADDD       Z6, Z5, Z5
+	VPBROADCASTD 28(CX), Z6
+	VPADDB       960(BX), Z6, Z6
+	VPMAXSB      Z6, Z4, Z4
+	VPBROADCASTD 24(AX), Z6
+	VMULPS       1024(DX), Z6, Z6
+	VPADDD       Z3, Z6, Z6
+	VCVTTPS2DQ   Z6, Z6
+	VPADDD       Z6, Z5, Z5
+	ADDQ         $0x20, AX
+	ADDQ         $0x00000500, DX
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          plain1By1At0
+	VCVTDQ2PS    Z5, Z5
+	VPSUBUSW     Z3, Z5, Z5
+	VMOVDQU32    Z5, (SI)
+	MOVQ         CX, AX
+	MOVQ         BX, DX
+	MOVQ         DI, SI
+	MOVQ         R8, CX
+	SHLQ         $0x05, CX
+	SUBQ         CX, AX
+	IMUL3Q       $0x00000500, R8, CX
+	SUBQ         CX, DX
+	DECQ         32(SP)
+	JNZ          plain1By1Block
 	JMP          done
 
 plain2:
-	MOVQ         k+80(FP), CX
-	VPBROADCASTD 16(CX), Z0
-	MOVL         $0x7f800000, DX
-	VPBROADCASTD DX, Z1
-	VPBROADCASTD 20(CX), Z2
-	VPBROADCASTD 24(CX), Z3
-	MOVQ         a+40(FP), CX
+	SHRQ         $0x01, 24(SP)
+	JZ           plain2Last
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 16(AX), Z0
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 28(AX), Z1
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 20(AX), Z2
+	MOVQ         group+72(FP), R8
+	SHRQ         $0x02, R8
+	MOVQ         lda+48(FP), R10
+	MOVQ         ldc+24(FP), R11
+	MOVQ         16(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(SP), SI
 	MOVQ         b+56(FP), DX
-	MOVQ         groups+64(FP), BX
+	MOVQ         24(SP), CX
+	MOVQ         CX, 40(SP)
+	IMULQ        groups+64(FP), CX
+	MOVQ         CX, 32(SP)
+	MOVQ         groups+64(FP), CX
+	MOVQ         CX, 48(SP)
+	VMOVDQU32    Z2, Z5
+	VMOVDQU32    Z2, Z6
+	MOVQ         AX, CX
+	MOVQ         DX, BX
+	MOVQ         R8, R9
 
-plain2Group:
-	MOVQ c+16(FP), SI
-	MOVQ rows+32(FP), R8
-	MOVQ CX, DI
+plain2By2First:
+	VMOVDQU32    (BX), Z3
+	VPBROADCASTD 4(CX), Z4
+	VPADDB       Z3, Z4, Z4
+	VPMAXSB      Z4, Z5, Z5
+	VPBROADCASTD 4(CX)(R10*1), Z4
+	VPADDB       Z3, Z4, Z4
+	VPMAXSB      Z4, Z6, Z6
+	VMOVDQU32    320(BX), Z3
+	VPBROADCASTD 12(CX), Z4
+	VPADDB       Z3, Z4, Z4
+	VPMAXSB      Z4, Z5, Z5
+	VPBROADCASTD 12(CX)(R10*1), Z4
+	VPADDB       Z3, Z4, Z4
+	VPMAXSB      Z4, Z6, Z6
+	VMOVDQU32    640(BX), Z3
+	VPBROADCASTD 20(CX), Z4
+	VPADDB       Z3, Z4, Z4
+	VPMAXSB      Z4, Z5, Z5
+	VPBROADCASTD 20(CX)(R10*1), Z4
+	VPADDB       Z3, Z4, Z4
+	VPMAXSB      Z4, Z6, Z6
+	VMOVDQU32    960(BX), Z3
+	VPBROADCASTD 28(CX), Z4
+	VPADDB       Z3, Z4, Z4
+	VPMAXSB      Z4, Z5, Z5
+	VPBROADCASTD 28(CX)(R10*1), Z4
+	VPADDB       Z3, Z4, Z4
+	VPMAXSB      Z4, Z6, Z6
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          plain2By2First
 
-plain2Row:
-	VMOVDQA32 Z2, Z3
-	MOVQ      DI, R10
-	MOVQ      DX, R9
-	MOVQ      AX, R11
+plain2By2Block:
+	VMOVDQU32 Z5, Z3
+	VMOVDQU32 Z6, Z4
+	MOVQ      AX, CX
+	MOVQ      DX, BX
+	MOVQ      SI, DI
+	DECQ      40(SP)
+	JZ        plain2By2NextGroup
+	ADDQ      lda+48(FP), CX
+	ADDQ      ldc+24(FP), DI
+	ADDQ      lda+48(FP), CX
+	ADDQ      ldc+24(FP), DI
+	JMP       plain2By2Next
 
-plain2Exponents:
-	VPBROADCASTD 4(R10), Z4
-	VPADDB       (R9), Z4, Z4
-	VPMAXSB      Z4, Z3, Z3
-	VPBROADCASTD 12(R10), Z4
-	VPADDB       320(R9), Z4, Z4
-	VPMAXSB      Z4, Z3, Z3
-	VPBROADCASTD 20(R10), Z4
-	VPADDB       640(R9), Z4, Z4
-	VPMAXSB      Z4, Z3, Z3
-	VPBROADCASTD 28(R10), Z4
-	VPADDB       960(R9), Z4, Z4
-	VPMAXSB      Z4, Z3, Z3
-	ADDQ         $0x20, R10
-	ADDQ         $0x00000500, R9
-	DECQ         R11
-	JNZ          plain2Exponents
-	VPSLLD       $0x17, Z3, Z4
-	VRANGEPS     $0x0b, (SI), Z4, Z4
-	VPANDD       Z1, Z4, Z4
-	VPSUBD       Z4, Z0, Z4
-	VPADDD       (SI), Z4, Z5
-	VCVTTPS2DQ   Z5, Z5
-	VPSLLD       $0x0f, Z3, Z3
-	VRANGEPS     $0x0b, 64(SI), Z3, Z3
-	VPANDD       Z1, Z3, Z3
-	VPSUBD       Z3, Z0, Z3
-	VPADDD       64(SI), Z3, Z6
-	VCVTTPS2DQ   Z6, Z6
-	MOVQ         DI, R9
-	MOVQ         DX, R10
-	MOVQ         AX, R11
+plain2By2NextGroup:
+	DECQ   48(SP)
+	JZ     plain2By2Next
+	MOVQ   24(SP), CX
+	MOVQ   CX, 40(SP)
+	MOVQ   56(SP), CX
+	MOVQ   R8, DI
+	SHLQ   $0x05, DI
+	ADDQ   DI, CX
+	IMUL3Q $0x00000500, R8, DI
+	ADDQ   DI, BX
+	MOVQ   CX, 56(SP)
+	MOVQ   8(SP), DI
 
-plain2At0Products:
-	VBROADCASTSS (R9), Z7
-	VMULPS       64(R10), Z7, Z8
-	VPADDD       Z4, Z8, Z8
+plain2By2Next:
+	VMOVDQU32  Z2, Z5
+	VMOVDQU32  Z2, Z6
+	VPSLLD     $0x17, Z3, Z7
+	VRANGEPS   $0x0b, (SI), Z7, Z7
+	VPANDD     Z1, Z7, Z7
+	VPSUBD     Z7, Z0, Z7
+	VPADDD     (SI), Z7, Z8
+	VCVTTPS2DQ Z8, Z8
+	VPSLLD     $0x17, Z4, Z9
+	VRANGEPS   $0x0b, (SI)(R11*1), Z9, Z9
+	VPANDD     Z1, Z9, Z9
+	VPSUBD     Z9, Z0, Z9
+	VPADDD     (SI)(R11*1), Z9, Z10
+	VCVTTPS2DQ Z10, Z10
+	VPSLLD     $0x0f, Z3, Z3
+	VRANGEPS   $0x0b, 64(SI), Z3, Z3
+	VPANDD     Z1, Z3, Z3
+	VPSUBD     Z3, Z0, Z3
+	VPADDD     64(SI), Z3, Z11
+	VCVTTPS2DQ Z11, Z11
+	VPSLLD     $0x0f, Z4, Z4
+	VRANGEPS   $0x0b, 64(SI)(R11*1), Z4, Z4
+	VPANDD     Z1, Z4, Z4
+	VPSUBD     Z4, Z0, Z4
+	VPADDD     64(SI)(R11*1), Z4, Z12
+	VCVTTPS2DQ Z12, Z12
+	MOVQ       R8, R9
+
+plain2By2At0:
+	VMOVDQU32    (BX), Z13
+	VPBROADCASTD 4(CX), Z14
+	VPADDB       Z13, Z14, Z14
+	VPMAXSB      Z14, Z5, Z5
+	VPBROADCASTD 4(CX)(R10*1), Z14
+	VPADDB       Z13, Z14, Z14
+	VPMAXSB      Z14, Z6, Z6
+	VPBROADCASTD (AX), Z13
+	VPBROADCASTD (AX)(R10*1), Z14
+	VMOVUPS      64(DX), Z15
+	VMULPS       Z15, Z13, Z16
+	VPADDD       Z7, Z16, Z16
+	VCVTTPS2DQ   Z16, Z16
+	VPADDD       Z16, Z8, Z8
+	VMULPS       Z15, Z14, Z15
+	VPADDD       Z9, Z15, Z15
+	VCVTTPS2DQ   Z15, Z15
+	VPADDD       Z15, Z10, Z10
+	VMOVUPS      128(DX), Z15
+	VMULPS       Z15, Z13, Z13
+	VPADDD       Z3, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPADDD       Z13, Z11, Z11
+	VMULPS       Z15, Z14, Z13
+	VPADDD       Z4, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPADDD       Z13, Z12, Z12
+	VMOVDQU32    320(BX), Z13
+	VPBROADCASTD 12(CX), Z14
+	VPADDB       Z13, Z14, Z14
+	VPMAXSB      Z14, Z5, Z5
+	VPBROADCASTD 12(CX)(R10*1), Z14
+	VPADDB       Z13, Z14, Z14
+	VPMAXSB      Z14, Z6, Z6
+	VPBROADCASTD 8(AX), Z13
+	VPBROADCASTD 8(AX)(R10*1), Z14
+	VMOVUPS      384(DX), Z15
+	VMULPS       Z15, Z13, Z16
+	VPADDD       Z7, Z16, Z16
+	VCVTTPS2DQ   Z16, Z16
+	VPADDD       Z16, Z8, Z8
+	VMULPS       Z15, Z14, Z15
+	VPADDD       Z9, Z15, Z15
+	VCVTTPS2DQ   Z15, Z15
+	VPADDD       Z15, Z10, Z10
+	VMOVUPS      448(DX), Z15
+	VMULPS       Z15, Z13, Z13
+	VPADDD       Z3, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPADDD       Z13, Z11, Z11
+	VMULPS       Z15, Z14, Z13
+	VPADDD       Z4, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPADDD       Z13, Z12, Z12
+	VMOVDQU32    640(BX), Z13
+	VPBROADCASTD 20(CX), Z14
+	VPADDB       Z13, Z14, Z14
+	VPMAXSB      Z14, Z5, Z5
+	VPBROADCASTD 20(CX)(R10*1), Z14
+	VPADDB       Z13, Z14, Z14
+	VPMAXSB      Z14, Z6, Z6
+	VPBROADCASTD 16(AX), Z13
+	VPBROADCASTD 16(AX)(R10*1), Z14
+	VMOVUPS      704(DX), Z15
+	VMULPS       Z15, Z13, Z16
+	VPADDD       Z7, Z16, Z16
+	VCVTTPS2DQ   Z16, Z16
+	VPADDD       Z16, Z8, Z8
+	VMULPS       Z15, Z14, Z15
+	VPADDD       Z9, Z15, Z15
+	VCVTTPS2DQ   Z15, Z15
+	VPADDD       Z15, Z10, Z10
+	VMOVUPS      768(DX), Z15
+	VMULPS       Z15, Z13, Z13
+	VPADDD       Z3, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPADDD       Z13, Z11, Z11
+	VMULPS       Z15, Z14, Z13
+	VPADDD       Z4, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPADDD       Z13, Z12, Z12
+	VMOVDQU32    960(BX), Z13
+	VPBROADCASTD 28(CX), Z14
+	VPADDB       Z13, Z14, Z14
+	VPMAXSB      Z14, Z5, Z5
+	VPBROADCASTD 28(CX)(R10*1), Z14
+	VPADDB       Z13, Z14, Z14
+	VPMAXSB      Z14, Z6, Z6
+	VPBROADCASTD 24(AX), Z13
+	VPBROADCASTD 24(AX)(R10*1), Z14
+	VMOVUPS      1024(DX), Z15
+	VMULPS       Z15, Z13, Z16
+	VPADDD       Z7, Z16, Z16
+	VCVTTPS2DQ   Z16, Z16
+	VPADDD       Z16, Z8, Z8
+	VMULPS       Z15, Z14, Z15
+	VPADDD       Z9, Z15, Z15
+	VCVTTPS2DQ   Z15, Z15
+	VPADDD       Z15, Z10, Z10
+	VMOVUPS      1088(DX), Z15
+	VMULPS       Z15, Z13, Z13
+	VPADDD       Z3, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPADDD       Z13, Z11, Z11
+	VMULPS       Z15, Z14, Z13
+	VPADDD       Z4, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPADDD       Z13, Z12, Z12
+	ADDQ         $0x20, AX
+	ADDQ         $0x00000500, DX
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          plain2By2At0
+	VCVTDQ2PS    Z8, Z8
+	VPSUBUSW     Z7, Z8, Z8
+	VMOVDQU32    Z8, (SI)
+	VCVTDQ2PS    Z10, Z10
+	VPSUBUSW     Z9, Z10, Z10
+	VMOVDQU32    Z10, (SI)(R11*1)
+	VCVTDQ2PS    Z11, Z11
+	VPSUBUSW     Z3, Z11, Z11
+	VMOVDQU32    Z11, 64(SI)
+	VCVTDQ2PS    Z12, Z12
+	VPSUBUSW     Z4, Z12, Z12
+	VMOVDQU32    Z12, 64(SI)(R11*1)
+	MOVQ         CX, AX
+	MOVQ         BX, DX
+	MOVQ         DI, SI
+	MOVQ         R8, CX
+	SHLQ         $0x05, CX
+	SUBQ         CX, AX
+	IMUL3Q       $0x00000500, R8, CX
+	SUBQ         CX, DX
+	DECQ         32(SP)
+	JNZ          plain2By2Block
+
+plain2Last:
+	MOVQ         rows+32(FP), AX
+	TESTQ        $0x00000001, AX
+	JZ           done
+	DECQ         AX
+	MOVQ         AX, CX
+	IMULQ        ldc+24(FP), CX
+	ADDQ         CX, 8(SP)
+	IMULQ        lda+48(FP), AX
+	ADDQ         AX, 16(SP)
+	MOVQ         $0x00000001, 24(SP)
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 16(AX), Z0
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 28(AX), Z1
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 20(AX), Z2
+	MOVQ         group+72(FP), R8
+	SHRQ         $0x02, R8
+	MOVQ         16(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(SP), SI
+	MOVQ         b+56(FP), DX
+	MOVQ         24(SP), CX
+	MOVQ         CX, 40(SP)
+	IMULQ        groups+64(FP), CX
+	MOVQ         CX, 32(SP)
+	MOVQ         groups+64(FP), CX
+	MOVQ         CX, 48(SP)
+	VMOVDQU32    Z2, Z4
+	MOVQ         AX, CX
+	MOVQ         DX, BX
+	MOVQ         R8, R9
+
+plain2By1First:
+	VPBROADCASTD 4(CX), Z3
+	VPADDB       (BX), Z3, Z3
+	VPMAXSB      Z3, Z4, Z4
+	VPBROADCASTD 12(CX), Z3
+	VPADDB       320(BX), Z3, Z3
+	VPMAXSB      Z3, Z4, Z4
+	VPBROADCASTD 20(CX), Z3
+	VPADDB       640(BX), Z3, Z3
+	VPMAXSB      Z3, Z4, Z4
+	VPBROADCASTD 28(CX), Z3
+	VPADDB       960(BX), Z3, Z3
+	VPMAXSB      Z3, Z4, Z4
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          plain2By1First
+
+plain2By1Block:
+	VMOVDQU32 Z4, Z3
+	MOVQ      AX, CX
+	MOVQ      DX, BX
+	MOVQ      SI, DI
+	DECQ      40(SP)
+	JZ        plain2By1NextGroup
+	ADDQ      lda+48(FP), CX
+	ADDQ      ldc+24(FP), DI
+	JMP       plain2By1Next
+
+plain2By1NextGroup:
+	DECQ   48(SP)
+	JZ     plain2By1Next
+	MOVQ   24(SP), CX
+	MOVQ   CX, 40(SP)
+	MOVQ   56(SP), CX
+	MOVQ   R8, DI
+	SHLQ   $0x05, DI
+	ADDQ   DI, CX
+	IMUL3Q $0x00000500, R8, DI
+	ADDQ   DI, BX
+	MOVQ   CX, 56(SP)
+	MOVQ   8(SP), DI
+
+plain2By1Next:
+	VMOVDQU32  Z2, Z4
+	VPSLLD     $0x17, Z3, Z5
+	VRANGEPS   $0x0b, (SI), Z5, Z5
+	VPANDD     Z1, Z5, Z5
+	VPSUBD     Z5, Z0, Z5
+	VPADDD     (SI), Z5, Z6
+	VCVTTPS2DQ Z6, Z6
+	VPSLLD     $0x0f, Z3, Z3
+	VRANGEPS   $0x0b, 64(SI), Z3, Z3
+	VPANDD     Z1, Z3, Z3
+	VPSUBD     Z3, Z0, Z3
+	VPADDD     64(SI), Z3, Z7
+	VCVTTPS2DQ Z7, Z7
+	MOVQ       R8, R9
+
+plain2By1At0:
+	VPBROADCASTD 4(CX), Z8
+	VPADDB       (BX), Z8, Z8
+	VPMAXSB      Z8, Z4, Z4
+	VPBROADCASTD (AX), Z8
+	VMULPS       64(DX), Z8, Z9
+	VPADDD       Z5, Z9, Z9
+	VCVTTPS2DQ   Z9, Z9
+	VPADDD       Z9, Z6, Z6
+	VMULPS       128(DX), Z8, Z8
+	VPADDD       Z3, Z8, Z8
 	VCVTTPS2DQ   Z8, Z8
-	VPADDD       Z8, Z5, Z5
-	VMULPS       128(R10), Z7, Z7
-	VPADDD       Z3, Z7, Z7
-	VCVTTPS2DQ   Z7, Z7
-	VPADDD       Z7, Z6, Z6
-	VBROADCASTSS 8(R9), Z7
-	VMULPS       384(R10), Z7, Z8
-	VPADDD       Z4, Z8, Z8
+	VPADDD       Z8, Z7, Z7
+	VPBROADCASTD 12(CX), Z8
+	VPADDB       320(BX), Z8, Z8
+	VPMAXSB      Z8, Z4, Z4
+	VPBROADCASTD 8(AX), Z8
+	VMULPS       384(DX), Z8, Z9
+	VPADDD       Z5, Z9, Z9
+	VCVTTPS2DQ   Z9, Z9
+	VPADDD       Z9, Z6, Z6
+	VMULPS       448(DX), Z8, Z8
+	VPADDD       Z3, Z8, Z8
 	VCVTTPS2DQ   Z8, Z8
-	VPADDD       Z8, Z5, Z5
-	VMULPS       448(R10), Z7, Z7
-	VPADDD       Z3, Z7, Z7
-	VCVTTPS2DQ   Z7, Z7
-	VPADDD       Z7, Z6, Z6
-	VBROADCASTSS 16(R9), Z7
-	VMULPS       704(R10), Z7, Z8
-	VPADDD       Z4, Z8, Z8
+	VPADDD       Z8, Z7, Z7
+	VPBROADCASTD 20(CX), Z8
+	VPADDB       640(BX), Z8, Z8
+	VPMAXSB      Z8, Z4, Z4
+	VPBROADCASTD 16(AX), Z8
+	VMULPS       704(DX), Z8, Z9
+	VPADDD       Z5, Z9, Z9
+	VCVTTPS2DQ   Z9, Z9
+	VPADDD       Z9, Z6, Z6
+	VMULPS       768(DX), Z8, Z8
+	VPADDD       Z3, Z8, Z8
 	VCVTTPS2DQ   Z8, Z8
-	VPADDD       Z8, Z5, Z5
-	VMULPS       768(R10), Z7, Z7
-	VPADDD       Z3, Z7, Z7
-	VCVTTPS2DQ   Z7, Z7
-	VPADDD       Z7, Z6, Z6
-	VBROADCASTSS 24(R9), Z7
-	VMULPS       1024(R10), Z7, Z8
-	VPADDD       Z4, Z8, Z8
+	VPADDD       Z8, Z7, Z7
+	VPBROADCASTD 28(CX), Z8
+	VPADDB       960(BX), Z8, Z8
+	VPMAXSB      Z8, Z4, Z4
+	VPBROADCASTD 24(AX), Z8
+	VMULPS       1024(DX), Z8, Z9
+	VPADDD       Z5, Z9, Z9
+	VCVTTPS2DQ   Z9, Z9
+	VPADDD       Z9, Z6, Z6
+	VMULPS       1088(DX), Z8, Z8
+	VPADDD       Z3, Z8, Z8
 	VCVTTPS2DQ   Z8, Z8
-	VPADDD       Z8, Z5, Z5
-	VMULPS       1088(R10), Z7, Z7
-	VPADDD       Z3, Z7, Z7
-	VCVTTPS2DQ   Z7, Z7
-	VPADDD       Z7, Z6, Z6
-	ADDQ         $0x20, R9
-	ADDQ         $0x00000500, R10
-	DECQ         R11
-	JNZ          plain2At0Products
-	VCVTDQ2PS    Z5, Z5
-	VPSUBUSW     Z4, Z5, Z5
-	VMOVDQU32    Z5, (SI)
+	VPADDD       Z8, Z7, Z7
+	ADDQ         $0x20, AX
+	ADDQ         $0x00000500, DX
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          plain2By1At0
 	VCVTDQ2PS    Z6, Z6
-	VPSUBUSW     Z3, Z6, Z6
-	VMOVDQU32    Z6, 64(SI)
-	ADDQ         ldc+24(FP), SI
-	ADDQ         lda+48(FP), DI
-	DECQ         R8
-	JNZ          plain2Row
-	MOVQ         AX, R11
-	SHLQ         $0x05, R11
-	ADDQ         R11, CX
-	IMUL3Q       $0x00000500, AX, R11
-	ADDQ         R11, DX
-	DECQ         BX
-	JNZ          plain2Group
+	VPSUBUSW     Z5, Z6, Z6
+	VMOVDQU32    Z6, (SI)
+	VCVTDQ2PS    Z7, Z7
+	VPSUBUSW     Z3, Z7, Z7
+	VMOVDQU32    Z7, 64(SI)
+	MOVQ         CX, AX
+	MOVQ         BX, DX
+	MOVQ         DI, SI
+	MOVQ         R8, CX
+	SHLQ         $0x05, CX
+	SUBQ         CX, AX
+	IMUL3Q       $0x00000500, R8, CX
+	SUBQ         CX, DX
+	DECQ         32(SP)
+	JNZ          plain2By1Block
 	JMP          done
 
 plain4:
-	MOVQ         k+80(FP), CX
-	VPBROADCASTD 16(CX), Z0
-	MOVL         $0x7f800000, DX
-	VPBROADCASTD DX, Z1
-	VPBROADCASTD 20(CX), Z2
-	VPBROADCASTD 24(CX), Z3
-	MOVQ         a+40(FP), CX
+	SHRQ         $0x01, 24(SP)
+	JZ           plain4Last
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 16(AX), Z0
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 28(AX), Z1
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 20(AX), Z2
+	MOVQ         group+72(FP), R8
+	SHRQ         $0x02, R8
+	MOVQ         lda+48(FP), R10
+	MOVQ         ldc+24(FP), R11
+	MOVQ         16(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(SP), SI
 	MOVQ         b+56(FP), DX
-	MOVQ         groups+64(FP), BX
+	MOVQ         24(SP), CX
+	MOVQ         CX, 40(SP)
+	IMULQ        groups+64(FP), CX
+	MOVQ         CX, 32(SP)
+	MOVQ         groups+64(FP), CX
+	MOVQ         CX, 48(SP)
+	VMOVDQU32    Z2, Z5
+	VMOVDQU32    Z2, Z6
+	MOVQ         AX, CX
+	MOVQ         DX, BX
+	MOVQ         R8, R9
 
-plain4Group:
-	MOVQ c+16(FP), SI
-	MOVQ rows+32(FP), R8
-	MOVQ CX, DI
+plain4By2First:
+	VMOVDQU32    (BX), Z3
+	VPBROADCASTD 4(CX), Z4
+	VPADDB       Z3, Z4, Z4
+	VPMAXSB      Z4, Z5, Z5
+	VPBROADCASTD 4(CX)(R10*1), Z4
+	VPADDB       Z3, Z4, Z4
+	VPMAXSB      Z4, Z6, Z6
+	VMOVDQU32    320(BX), Z3
+	VPBROADCASTD 12(CX), Z4
+	VPADDB       Z3, Z4, Z4
+	VPMAXSB      Z4, Z5, Z5
+	VPBROADCASTD 12(CX)(R10*1), Z4
+	VPADDB       Z3, Z4, Z4
+	VPMAXSB      Z4, Z6, Z6
+	VMOVDQU32    640(BX), Z3
+	VPBROADCASTD 20(CX), Z4
+	VPADDB       Z3, Z4, Z4
+	VPMAXSB      Z4, Z5, Z5
+	VPBROADCASTD 20(CX)(R10*1), Z4
+	VPADDB       Z3, Z4, Z4
+	VPMAXSB      Z4, Z6, Z6
+	VMOVDQU32    960(BX), Z3
+	VPBROADCASTD 28(CX), Z4
+	VPADDB       Z3, Z4, Z4
+	VPMAXSB      Z4, Z5, Z5
+	VPBROADCASTD 28(CX)(R10*1), Z4
+	VPADDB       Z3, Z4, Z4
+	VPMAXSB      Z4, Z6, Z6
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          plain4By2First
 
-plain4Row:
-	VMOVDQA32 Z2, Z3
-	MOVQ      DI, R10
-	MOVQ      DX, R9
-	MOVQ      AX, R11
+plain4By2Block:
+	VMOVDQU32 Z5, Z3
+	VMOVDQU32 Z6, Z4
+	MOVQ      AX, CX
+	MOVQ      DX, BX
+	MOVQ      SI, DI
+	DECQ      40(SP)
+	JZ        plain4By2NextGroup
+	ADDQ      lda+48(FP), CX
+	ADDQ      ldc+24(FP), DI
+	ADDQ      lda+48(FP), CX
+	ADDQ      ldc+24(FP), DI
+	JMP       plain4By2Next
 
-plain4Exponents:
-	VPBROADCASTD 4(R10), Z4
-	VPADDB       (R9), Z4, Z4
-	VPMAXSB      Z4, Z3, Z3
-	VPBROADCASTD 12(R10), Z4
-	VPADDB       320(R9), Z4, Z4
-	VPMAXSB      Z4, Z3, Z3
-	VPBROADCASTD 20(R10), Z4
-	VPADDB       640(R9), Z4, Z4
-	VPMAXSB      Z4, Z3, Z3
-	VPBROADCASTD 28(R10), Z4
-	VPADDB       960(R9), Z4, Z4
-	VPMAXSB      Z4, Z3, Z3
-	ADDQ         $0x20, R10
-	ADDQ         $0x00000500, R9
-	DECQ         R11
-	JNZ          plain4Exponents
-	VPSLLD       $0x17, Z3, Z4
-	VRANGEPS     $0x0b, (SI), Z4, Z4
-	VPANDD       Z1, Z4, Z4
-	VPSUBD       Z4, Z0, Z4
-	VPADDD       (SI), Z4, Z7
-	VCVTTPS2DQ   Z7, Z7
-	VPSLLD       $0x0f, Z3, Z5
-	VRANGEPS     $0x0b, 64(SI), Z5, Z5
-	VPANDD       Z1, Z5, Z5
-	VPSUBD       Z5, Z0, Z5
-	VPADDD       64(SI), Z5, Z8
-	VCVTTPS2DQ   Z8, Z8
-	VPSLLD       $0x07, Z3, Z6
-	VRANGEPS     $0x0b, 128(SI), Z6, Z6
-	VPANDD       Z1, Z6, Z6
-	VPSUBD       Z6, Z0, Z6
-	VPADDD       128(SI), Z6, Z9
-	VCVTTPS2DQ   Z9, Z9
-	VPSRLD       $0x01, Z3, Z3
-	VRANGEPS     $0x0b, 192(SI), Z3, Z3
-	VPANDD       Z1, Z3, Z3
-	VPSUBD       Z3, Z0, Z3
-	VPADDD       192(SI), Z3, Z10
-	VCVTTPS2DQ   Z10, Z10
-	MOVQ         DI, R9
-	MOVQ         DX, R10
-	MOVQ         AX, R11
+plain4By2NextGroup:
+	DECQ   48(SP)
+	JZ     plain4By2Next
+	MOVQ   24(SP), CX
+	MOVQ   CX, 40(SP)
+	MOVQ   56(SP), CX
+	MOVQ   R8, DI
+	SHLQ   $0x05, DI
+	ADDQ   DI, CX
+	IMUL3Q $0x00000500, R8, DI
+	ADDQ   DI, BX
+	MOVQ   CX, 56(SP)
+	MOVQ   8(SP), DI
 
-plain4At0Products:
-	VBROADCASTSS (R9), Z11
-	VMULPS       64(R10), Z11, Z12
-	VPADDD       Z4, Z12, Z12
-	VCVTTPS2DQ   Z12, Z12
-	VPADDD       Z12, Z7, Z7
-	VMULPS       128(R10), Z11, Z12
-	VPADDD       Z5, Z12, Z12
-	VCVTTPS2DQ   Z12, Z12
-	VPADDD       Z12, Z8, Z8
-	VMULPS       192(R10), Z11, Z12
-	VPADDD       Z6, Z12, Z12
-	VCVTTPS2DQ   Z12, Z12
-	VPADDD       Z12, Z9, Z9
-	VMULPS       256(R10), Z11, Z11
-	VPADDD       Z3, Z11, Z11
-	VCVTTPS2DQ   Z11, Z11
-	VPADDD       Z11, Z10, Z10
-	VBROADCASTSS 8(R9), Z11
-	VMULPS       384(R10), Z11, Z12
-	VPADDD       Z4, Z12, Z12
-	VCVTTPS2DQ   Z12, Z12
-	VPADDD       Z12, Z7, Z7
-	VMULPS       448(R10), Z11, Z12
-	VPADDD       Z5, Z12, Z12
-	VCVTTPS2DQ   Z12, Z12
-	VPADDD       Z12, Z8, Z8
-	VMULPS       512(R10), Z11, Z12
-	VPADDD       Z6, Z12, Z12
-	VCVTTPS2DQ   Z12, Z12
-	VPADDD       Z12, Z9, Z9
-	VMULPS       576(R10), Z11, Z11
-	VPADDD       Z3, Z11, Z11
-	VCVTTPS2DQ   Z11, Z11
-	VPADDD       Z11, Z10, Z10
-	VBROADCASTSS 16(R9), Z11
-	VMULPS       704(R10), Z11, Z12
-	VPADDD       Z4, Z12, Z12
-	VCVTTPS2DQ   Z12, Z12
-	VPADDD       Z12, Z7, Z7
-	VMULPS       768(R10), Z11, Z12
-	VPADDD       Z5, Z12, Z12
-	VCVTTPS2DQ   Z12, Z12
-	VPADDD       Z12, Z8, Z8
-	VMULPS       832(R10), Z11, Z12
-	VPADDD       Z6, Z12, Z12
-	VCVTTPS2DQ   Z12, Z12
-	VPADDD       Z12, Z9, Z9
-	VMULPS       896(R10), Z11, Z11
-	VPADDD       Z3, Z11, Z11
-	VCVTTPS2DQ   Z11, Z11
-	VPADDD       Z11, Z10, Z10
-	VBROADCASTSS 24(R9), Z11
-	VMULPS       1024(R10), Z11, Z12
-	VPADDD       Z4, Z12, Z12
-	VCVTTPS2DQ   Z12, Z12
-	VPADDD       Z12, Z7, Z7
-	VMULPS       1088(R10), Z11, Z12
-	VPADDD       Z5, Z12, Z12
-	VCVTTPS2DQ   Z12, Z12
-	VPADDD       Z12, Z8, Z8
-	VMULPS       1152(R10), Z11, Z12
-	VPADDD       Z6, Z12, Z12
-	VCVTTPS2DQ   Z12, Z12
-	VPADDD       Z12, Z9, Z9
-	VMULPS       1216(R10), Z11, Z11
-	VPADDD       Z3, Z11, Z11
-	VCVTTPS2DQ   Z11, Z11
-	VPADDD       Z11, Z10, Z10
-	ADDQ         $0x20, R9
-	ADDQ         $0x00000500, R10
-	DECQ         R11
-	JNZ          plain4At0Products
-	VCVTDQ2PS    Z7, Z7
-	VPSUBUSW     Z4, Z7, Z7
-	VMOVDQU32    Z7, (SI)
+plain4By2Next:
+	VMOVDQU32  Z2, Z5
+	VMOVDQU32  Z2, Z6
+	VPSLLD     $0x17, Z3, Z7
+	VRANGEPS   $0x0b, (SI), Z7, Z7
+	VPANDD     Z1, Z7, Z7
+	VPSUBD     Z7, Z0, Z7
+	VPADDD     (SI), Z7, Z8
+	VCVTTPS2DQ Z8, Z8
+	VPSLLD     $0x17, Z4, Z9
+	VRANGEPS   $0x0b, (SI)(R11*1), Z9, Z9
+	VPANDD     Z1, Z9, Z9
+	VPSUBD     Z9, Z0, Z9
+	VPADDD     (SI)(R11*1), Z9, Z10
+	VCVTTPS2DQ Z10, Z10
+	VPSLLD     $0x0f, Z3, Z11
+	VRANGEPS   $0x0b, 64(SI), Z11, Z11
+	VPANDD     Z1, Z11, Z11
+	VPSUBD     Z11, Z0, Z11
+	VPADDD     64(SI), Z11, Z12
+	VCVTTPS2DQ Z12, Z12
+	VPSLLD     $0x0f, Z4, Z13
+	VRANGEPS   $0x0b, 64(SI)(R11*1), Z13, Z13
+	VPANDD     Z1, Z13, Z13
+	VPSUBD     Z13, Z0, Z13
+	VPADDD     64(SI)(R11*1), Z13, Z14
+	VCVTTPS2DQ Z14, Z14
+	VPSLLD     $0x07, Z3, Z15
+	VRANGEPS   $0x0b, 128(SI), Z15, Z15
+	VPANDD     Z1, Z15, Z15
+	VPSUBD     Z15, Z0, Z15
+	VPADDD     128(SI), Z15, Z16
+	VCVTTPS2DQ Z16, Z16
+	VPSLLD     $0x07, Z4, Z17
+	VRANGEPS   $0x0b, 128(SI)(R11*1), Z17, Z17
+	VPANDD     Z1, Z17, Z17
+	VPSUBD     Z17, Z0, Z17
+	VPADDD     128(SI)(R11*1), Z17, Z18
+	VCVTTPS2DQ Z18, Z18
+	VPSRLD     $0x01, Z3, Z3
+	VRANGEPS   $0x0b, 192(SI), Z3, Z3
+	VPANDD     Z1, Z3, Z3
+	VPSUBD     Z3, Z0, Z3
+	VPADDD     192(SI), Z3, Z19
+	VCVTTPS2DQ Z19, Z19
+	VPSRLD     $0x01, Z4, Z4
+	VRANGEPS   $0x0b, 192(SI)(R11*1), Z4, Z4
+	VPANDD     Z1, Z4, Z4
+	VPSUBD     Z4, Z0, Z4
+	VPADDD     192(SI)(R11*1), Z4, Z20
+	VCVTTPS2DQ Z20, Z20
+	MOVQ       R8, R9
+
+plain4By2At0:
+	VMOVDQU32    (BX), Z21
+	VPBROADCASTD 4(CX), Z22
+	VPADDB       Z21, Z22, Z22
+	VPMAXSB      Z22, Z5, Z5
+	VPBROADCASTD 4(CX)(R10*1), Z22
+	VPADDB       Z21, Z22, Z22
+	VPMAXSB      Z22, Z6, Z6
+	VPBROADCASTD (AX), Z21
+	VPBROADCASTD (AX)(R10*1), Z22
+	VMOVUPS      64(DX), Z23
+	VMULPS       Z23, Z21, Z24
+	VPADDD       Z7, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z8, Z8
+	VMULPS       Z23, Z22, Z23
+	VPADDD       Z9, Z23, Z23
+	VCVTTPS2DQ   Z23, Z23
+	VPADDD       Z23, Z10, Z10
+	VMOVUPS      128(DX), Z23
+	VMULPS       Z23, Z21, Z24
+	VPADDD       Z11, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z12, Z12
+	VMULPS       Z23, Z22, Z23
+	VPADDD       Z13, Z23, Z23
+	VCVTTPS2DQ   Z23, Z23
+	VPADDD       Z23, Z14, Z14
+	VMOVUPS      192(DX), Z23
+	VMULPS       Z23, Z21, Z24
+	VPADDD       Z15, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z16, Z16
+	VMULPS       Z23, Z22, Z23
+	VPADDD       Z17, Z23, Z23
+	VCVTTPS2DQ   Z23, Z23
+	VPADDD       Z23, Z18, Z18
+	VMOVUPS      256(DX), Z23
+	VMULPS       Z23, Z21, Z21
+	VPADDD       Z3, Z21, Z21
+	VCVTTPS2DQ   Z21, Z21
+	VPADDD       Z21, Z19, Z19
+	VMULPS       Z23, Z22, Z21
+	VPADDD       Z4, Z21, Z21
+	VCVTTPS2DQ   Z21, Z21
+	VPADDD       Z21, Z20, Z20
+	VMOVDQU32    320(BX), Z21
+	VPBROADCASTD 12(CX), Z22
+	VPADDB       Z21, Z22, Z22
+	VPMAXSB      Z22, Z5, Z5
+	VPBROADCASTD 12(CX)(R10*1), Z22
+	VPADDB       Z21, Z22, Z22
+	VPMAXSB      Z22, Z6, Z6
+	VPBROADCASTD 8(AX), Z21
+	VPBROADCASTD 8(AX)(R10*1), Z22
+	VMOVUPS      384(DX), Z23
+	VMULPS       Z23, Z21, Z24
+	VPADDD       Z7, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z8, Z8
+	VMULPS       Z23, Z22, Z23
+	VPADDD       Z9, Z23, Z23
+	VCVTTPS2DQ   Z23, Z23
+	VPADDD       Z23, Z10, Z10
+	VMOVUPS      448(DX), Z23
+	VMULPS       Z23, Z21, Z24
+	VPADDD       Z11, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z12, Z12
+	VMULPS       Z23, Z22, Z23
+	VPADDD       Z13, Z23, Z23
+	VCVTTPS2DQ   Z23, Z23
+	VPADDD       Z23, Z14, Z14
+	VMOVUPS      512(DX), Z23
+	VMULPS       Z23, Z21, Z24
+	VPADDD       Z15, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z16, Z16
+	VMULPS       Z23, Z22, Z23
+	VPADDD       Z17, Z23, Z23
+	VCVTTPS2DQ   Z23, Z23
+	VPADDD       Z23, Z18, Z18
+	VMOVUPS      576(DX), Z23
+	VMULPS       Z23, Z21, Z21
+	VPADDD       Z3, Z21, Z21
+	VCVTTPS2DQ   Z21, Z21
+	VPADDD       Z21, Z19, Z19
+	VMULPS       Z23, Z22, Z21
+	VPADDD       Z4, Z21, Z21
+	VCVTTPS2DQ   Z21, Z21
+	VPADDD       Z21, Z20, Z20
+	VMOVDQU32    640(BX), Z21
+	VPBROADCASTD 20(CX), Z22
+	VPADDB       Z21, Z22, Z22
+	VPMAXSB      Z22, Z5, Z5
+	VPBROADCASTD 20(CX)(R10*1), Z22
+	VPADDB       Z21, Z22, Z22
+	VPMAXSB      Z22, Z6, Z6
+	VPBROADCASTD 16(AX), Z21
+	VPBROADCASTD 16(AX)(R10*1), Z22
+	VMOVUPS      704(DX), Z23
+	VMULPS       Z23, Z21, Z24
+	VPADDD       Z7, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z8, Z8
+	VMULPS       Z23, Z22, Z23
+	VPADDD       Z9, Z23, Z23
+	VCVTTPS2DQ   Z23, Z23
+	VPADDD       Z23, Z10, Z10
+	VMOVUPS      768(DX), Z23
+	VMULPS       Z23, Z21, Z24
+	VPADDD       Z11, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z12, Z12
+	VMULPS       Z23, Z22, Z23
+	VPADDD       Z13, Z23, Z23
+	VCVTTPS2DQ   Z23, Z23
+	VPADDD       Z23, Z14, Z14
+	VMOVUPS      832(DX), Z23
+	VMULPS       Z23, Z21, Z24
+	VPADDD       Z15, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z16, Z16
+	VMULPS       Z23, Z22, Z23
+	VPADDD       Z17, Z23, Z23
+	VCVTTPS2DQ   Z23, Z23
+	VPADDD       Z23, Z18, Z18
+	VMOVUPS      896(DX), Z23
+	VMULPS       Z23, Z21, Z21
+	VPADDD       Z3, Z21, Z21
+	VCVTTPS2DQ   Z21, Z21
+	VPADDD       Z21, Z19, Z19
+	VMULPS       Z23, Z22, Z21
+	VPADDD       Z4, Z21, Z21
+	VCVTTPS2DQ   Z21, Z21
+	VPADDD       Z21, Z20, Z20
+	VMOVDQU32    960(BX), Z21
+	VPBROADCASTD 28(CX), Z22
+	VPADDB       Z21, Z22, Z22
+	VPMAXSB      Z22, Z5, Z5
+	VPBROADCASTD 28(CX)(R10*1), Z22
+	VPADDB       Z21, Z22, Z22
+	VPMAXSB      Z22, Z6, Z6
+	VPBROADCASTD 24(AX), Z21
+	VPBROADCASTD 24(AX)(R10*1), Z22
+	VMOVUPS      1024(DX), Z23
+	VMULPS       Z23, Z21, Z24
+	VPADDD       Z7, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z8, Z8
+	VMULPS       Z23, Z22, Z23
+	VPADDD       Z9, Z23, Z23
+	VCVTTPS2DQ   Z23, Z23
+	VPADDD       Z23, Z10, Z10
+	VMOVUPS      1088(DX), Z23
+	VMULPS       Z23, Z21, Z24
+	VPADDD       Z11, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z12, Z12
+	VMULPS       Z23, Z22, Z23
+	VPADDD       Z13, Z23, Z23
+	VCVTTPS2DQ   Z23, Z23
+	VPADDD       Z23, Z14, Z14
+	VMOVUPS      1152(DX), Z23
+	VMULPS       Z23, Z21, Z24
+	VPADDD       Z15, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z16, Z16
+	VMULPS       Z23, Z22, Z23
+	VPADDD       Z17, Z23, Z23
+	VCVTTPS2DQ   Z23, Z23
+	VPADDD       Z23, Z18, Z18
+	VMOVUPS      1216(DX), Z23
+	VMULPS       Z23, Z21, Z21
+	VPADDD       Z3, Z21, Z21
+	VCVTTPS2DQ   Z21, Z21
+	VPADDD       Z21, Z19, Z19
+	VMULPS       Z23, Z22, Z21
+	VPADDD       Z4, Z21, Z21
+	VCVTTPS2DQ   Z21, Z21
+	VPADDD       Z21, Z20, Z20
+	ADDQ         $0x20, AX
+	ADDQ         $0x00000500, DX
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          plain4By2At0
 	VCVTDQ2PS    Z8, Z8
-	VPSUBUSW     Z5, Z8, Z8
-	VMOVDQU32    Z8, 64(SI)
-	VCVTDQ2PS    Z9, Z9
-	VPSUBUSW     Z6, Z9, Z9
-	VMOVDQU32    Z9, 128(SI)
+	VPSUBUSW     Z7, Z8, Z8
+	VMOVDQU32    Z8, (SI)
 	VCVTDQ2PS    Z10, Z10
-	VPSUBUSW     Z3, Z10, Z10
-	VMOVDQU32    Z10, 192(SI)
-	ADDQ         ldc+24(FP), SI
-	ADDQ         lda+48(FP), DI
-	DECQ         R8
-	JNZ          plain4Row
-	MOVQ         AX, R11
-	SHLQ         $0x05, R11
-	ADDQ         R11, CX
-	IMUL3Q       $0x00000500, AX, R11
-	ADDQ         R11, DX
-	DECQ         BX
-	JNZ          plain4Group
+	VPSUBUSW     Z9, Z10, Z10
+	VMOVDQU32    Z10, (SI)(R11*1)
+	VCVTDQ2PS    Z12, Z12
+	VPSUBUSW     Z11, Z12, Z12
+	VMOVDQU32    Z12, 64(SI)
+	VCVTDQ2PS    Z14, Z14
+	VPSUBUSW     Z13, Z14, Z14
+	VMOVDQU32    Z14, 64(SI)(R11*1)
+	VCVTDQ2PS    Z16, Z16
+	VPSUBUSW     Z15, Z16, Z16
+	VMOVDQU32    Z16, 128(SI)
+	VCVTDQ2PS    Z18, Z18
+	VPSUBUSW     Z17, Z18, Z18
+	VMOVDQU32    Z18, 128(SI)(R11*1)
+	VCVTDQ2PS    Z19, Z19
+	VPSUBUSW     Z3, Z19, Z19
+	VMOVDQU32    Z19, 192(SI)
+	VCVTDQ2PS    Z20, Z20
+	VPSUBUSW     Z4, Z20, Z20
+	VMOVDQU32    Z20, 192(SI)(R11*1)
+	MOVQ         CX, AX
+	MOVQ         BX, DX
+	MOVQ         DI, SI
+	MOVQ         R8, CX
+	SHLQ         $0x05, CX
+	SUBQ         CX, AX
+	IMUL3Q       $0x00000500, R8, CX
+	SUBQ         CX, DX
+	DECQ         32(SP)
+	JNZ          plain4By2Block
+
+plain4Last:
+	MOVQ         rows+32(FP), AX
+	TESTQ        $0x00000001, AX
+	JZ           done
+	DECQ         AX
+	MOVQ         AX, CX
+	IMULQ        ldc+24(FP), CX
+	ADDQ         CX, 8(SP)
+	IMULQ        lda+48(FP), AX
+	ADDQ         AX, 16(SP)
+	MOVQ         $0x00000001, 24(SP)
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 16(AX), Z0
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 28(AX), Z1
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 20(AX), Z2
+	MOVQ         group+72(FP), R8
+	SHRQ         $0x02, R8
+	MOVQ         16(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(SP), SI
+	MOVQ         b+56(FP), DX
+	MOVQ         24(SP), CX
+	MOVQ         CX, 40(SP)
+	IMULQ        groups+64(FP), CX
+	MOVQ         CX, 32(SP)
+	MOVQ         groups+64(FP), CX
+	MOVQ         CX, 48(SP)
+	VMOVDQU32    Z2, Z4
+	MOVQ         AX, CX
+	MOVQ         DX, BX
+	MOVQ         R8, R9
+
+plain4By1First:
+	VPBROADCASTD 4(CX), Z3
+	VPADDB       (BX), Z3, Z3
+	VPMAXSB      Z3, Z4, Z4
+	VPBROADCASTD 12(CX), Z3
+	VPADDB       320(BX), Z3, Z3
+	VPMAXSB      Z3, Z4, Z4
+	VPBROADCASTD 20(CX), Z3
+	VPADDB       640(BX), Z3, Z3
+	VPMAXSB      Z3, Z4, Z4
+	VPBROADCASTD 28(CX), Z3
+	VPADDB       960(BX), Z3, Z3
+	VPMAXSB      Z3, Z4, Z4
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          plain4By1First
+
+plain4By1Block:
+	VMOVDQU32 Z4, Z3
+	MOVQ      AX, CX
+	MOVQ      DX, BX
+	MOVQ      SI, DI
+	DECQ      40(SP)
+	JZ        plain4By1NextGroup
+	ADDQ      lda+48(FP), CX
+	ADDQ      ldc+24(FP), DI
+	JMP       plain4By1Next
+
+plain4By1NextGroup:
+	DECQ   48(SP)
+	JZ     plain4By1Next
+	MOVQ   24(SP), CX
+	MOVQ   CX, 40(SP)
+	MOVQ   56(SP), CX
+	MOVQ   R8, DI
+	SHLQ   $0x05, DI
+	ADDQ   DI, CX
+	IMUL3Q $0x00000500, R8, DI
+	ADDQ   DI, BX
+	MOVQ   CX, 56(SP)
+	MOVQ   8(SP), DI
+
+plain4By1Next:
+	VMOVDQU32  Z2, Z4
+	VPSLLD     $0x17, Z3, Z5
+	VRANGEPS   $0x0b, (SI), Z5, Z5
+	VPANDD     Z1, Z5, Z5
+	VPSUBD     Z5, Z0, Z5
+	VPADDD     (SI), Z5, Z6
+	VCVTTPS2DQ Z6, Z6
+	VPSLLD     $0x0f, Z3, Z7
+	VRANGEPS   $0x0b, 64(SI), Z7, Z7
+	VPANDD     Z1, Z7, Z7
+	VPSUBD     Z7, Z0, Z7
+	VPADDD     64(SI), Z7, Z8
+	VCVTTPS2DQ Z8, Z8
+	VPSLLD     $0x07, Z3, Z9
+	VRANGEPS   $0x0b, 128(SI), Z9, Z9
+	VPANDD     Z1, Z9, Z9
+	VPSUBD     Z9, Z0, Z9
+	VPADDD     128(SI), Z9, Z10
+	VCVTTPS2DQ Z10, Z10
+	VPSRLD     $0x01, Z3, Z3
+	VRANGEPS   $0x0b, 192(SI), Z3, Z3
+	VPANDD     Z1, Z3, Z3
+	VPSUBD     Z3, Z0, Z3
+	VPADDD     192(SI), Z3, Z11
+	VCVTTPS2DQ Z11, Z11
+	MOVQ       R8, R9
+
+plain4By1At0:
+	VPBROADCASTD 4(CX), Z12
+	VPADDB       (BX), Z12, Z12
+	VPMAXSB      Z12, Z4, Z4
+	VPBROADCASTD (AX), Z12
+	VMULPS       64(DX), Z12, Z13
+	VPADDD       Z5, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPADDD       Z13, Z6, Z6
+	VMULPS       128(DX), Z12, Z13
+	VPADDD       Z7, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPADDD       Z13, Z8, Z8
+	VMULPS       192(DX), Z12, Z13
+	VPADDD       Z9, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPADDD       Z13, Z10, Z10
+	VMULPS       256(DX), Z12, Z12
+	VPADDD       Z3, Z12, Z12
+	VCVTTPS2DQ   Z12, Z12
+	VPADDD       Z12, Z11, Z11
+	VPBROADCASTD 12(CX), Z12
+	VPADDB       320(BX), Z12, Z12
+	VPMAXSB      Z12, Z4, Z4
+	VPBROADCASTD 8(AX), Z12
+	VMULPS       384(DX), Z12, Z13
+	VPADDD       Z5, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPADDD       Z13, Z6, Z6
+	VMULPS       448(DX), Z12, Z13
+	VPADDD       Z7, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPADDD       Z13, Z8, Z8
+	VMULPS       512(DX), Z12, Z13
+	VPADDD       Z9, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPADDD       Z13, Z10, Z10
+	VMULPS       576(DX), Z12, Z12
+	VPADDD       Z3, Z12, Z12
+	VCVTTPS2DQ   Z12, Z12
+	VPADDD       Z12, Z11, Z11
+	VPBROADCASTD 20(CX), Z12
+	VPADDB       640(BX), Z12, Z12
+	VPMAXSB      Z12, Z4, Z4
+	VPBROADCASTD 16(AX), Z12
+	VMULPS       704(DX), Z12, Z13
+	VPADDD       Z5, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPADDD       Z13, Z6, Z6
+	VMULPS       768(DX), Z12, Z13
+	VPADDD       Z7, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPADDD       Z13, Z8, Z8
+	VMULPS       832(DX), Z12, Z13
+	VPADDD       Z9, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPADDD       Z13, Z10, Z10
+	VMULPS       896(DX), Z12, Z12
+	VPADDD       Z3, Z12, Z12
+	VCVTTPS2DQ   Z12, Z12
+	VPADDD       Z12, Z11, Z11
+	VPBROADCASTD 28(CX), Z12
+	VPADDB       960(BX), Z12, Z12
+	VPMAXSB      Z12, Z4, Z4
+	VPBROADCASTD 24(AX), Z12
+	VMULPS       1024(DX), Z12, Z13
+	VPADDD       Z5, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPADDD       Z13, Z6, Z6
+	VMULPS       1088(DX), Z12, Z13
+	VPADDD       Z7, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPADDD       Z13, Z8, Z8
+	VMULPS       1152(DX), Z12, Z13
+	VPADDD       Z9, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPADDD       Z13, Z10, Z10
+	VMULPS       1216(DX), Z12, Z12
+	VPADDD       Z3, Z12, Z12
+	VCVTTPS2DQ   Z12, Z12
+	VPADDD       Z12, Z11, Z11
+	ADDQ         $0x20, AX
+	ADDQ         $0x00000500, DX
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          plain4By1At0
+	VCVTDQ2PS    Z6, Z6
+	VPSUBUSW     Z5, Z6, Z6
+	VMOVDQU32    Z6, (SI)
+	VCVTDQ2PS    Z8, Z8
+	VPSUBUSW     Z7, Z8, Z8
+	VMOVDQU32    Z8, 64(SI)
+	VCVTDQ2PS    Z10, Z10
+	VPSUBUSW     Z9, Z10, Z10
+	VMOVDQU32    Z10, 128(SI)
+	VCVTDQ2PS    Z11, Z11
+	VPSUBUSW     Z3, Z11, Z11
+	VMOVDQU32    Z11, 192(SI)
+	MOVQ         CX, AX
+	MOVQ         BX, DX
+	MOVQ         DI, SI
+	MOVQ         R8, CX
+	SHLQ         $0x05, CX
+	SUBQ         CX, AX
+	IMUL3Q       $0x00000500, R8, CX
+	SUBQ         CX, DX
+	DECQ         32(SP)
+	JNZ          plain4By1Block
 	JMP          done
 
 cut:
@@ -437,380 +1422,1387 @@ cut:
 	JE           cut2
 	CMPQ         vectors+8(FP), $0x04
 	JE           cut4
-	MOVQ         k+80(FP), CX
-	VPBROADCASTD 16(CX), Z0
-	MOVL         $0x7f800000, DX
-	VPBROADCASTD DX, Z1
-	VPBROADCASTD 20(CX), Z2
-	VPBROADCASTD 24(CX), Z3
-	MOVQ         a+40(FP), CX
+	SHRQ         $0x01, 24(SP)
+	JZ           cut1Last
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 16(AX), Z0
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 28(AX), Z1
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 20(AX), Z2
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 24(AX), Z3
+	MOVQ         group+72(FP), R8
+	SHRQ         $0x02, R8
+	MOVQ         lda+48(FP), R10
+	MOVQ         ldc+24(FP), R11
+	MOVQ         16(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(SP), SI
 	MOVQ         b+56(FP), DX
-	MOVQ         groups+64(FP), BX
+	MOVQ         24(SP), CX
+	MOVQ         CX, 40(SP)
+	IMULQ        groups+64(FP), CX
+	MOVQ         CX, 32(SP)
+	MOVQ         groups+64(FP), CX
+	MOVQ         CX, 48(SP)
+	VMOVDQU32    Z2, Z6
+	VMOVDQU32    Z2, Z7
+	MOVQ         AX, CX
+	MOVQ         DX, BX
+	MOVQ         R8, R9
 
-cut1Group:
-	MOVQ c+16(FP), SI
-	MOVQ rows+32(FP), R8
-	MOVQ CX, DI
+cut1By2First:
+	VMOVDQU32    (BX), Z4
+	VPBROADCASTD 4(CX), Z5
+	VPADDB       Z4, Z5, Z5
+	VPMAXSB      Z5, Z6, Z6
+	VPBROADCASTD 4(CX)(R10*1), Z5
+	VPADDB       Z4, Z5, Z5
+	VPMAXSB      Z5, Z7, Z7
+	VMOVDQU32    320(BX), Z4
+	VPBROADCASTD 12(CX), Z5
+	VPADDB       Z4, Z5, Z5
+	VPMAXSB      Z5, Z6, Z6
+	VPBROADCASTD 12(CX)(R10*1), Z5
+	VPADDB       Z4, Z5, Z5
+	VPMAXSB      Z5, Z7, Z7
+	VMOVDQU32    640(BX), Z4
+	VPBROADCASTD 20(CX), Z5
+	VPADDB       Z4, Z5, Z5
+	VPMAXSB      Z5, Z6, Z6
+	VPBROADCASTD 20(CX)(R10*1), Z5
+	VPADDB       Z4, Z5, Z5
+	VPMAXSB      Z5, Z7, Z7
+	VMOVDQU32    960(BX), Z4
+	VPBROADCASTD 28(CX), Z5
+	VPADDB       Z4, Z5, Z5
+	VPMAXSB      Z5, Z6, Z6
+	VPBROADCASTD 28(CX)(R10*1), Z5
+	VPADDB       Z4, Z5, Z5
+	VPMAXSB      Z5, Z7, Z7
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          cut1By2First
 
-cut1Row:
-	VMOVDQA32 Z2, Z4
-	MOVQ      DI, R10
-	MOVQ      DX, R9
-	MOVQ      AX, R11
+cut1By2Block:
+	VMOVDQU32 Z6, Z4
+	VMOVDQU32 Z7, Z5
+	MOVQ      AX, CX
+	MOVQ      DX, BX
+	MOVQ      SI, DI
+	DECQ      40(SP)
+	JZ        cut1By2NextGroup
+	ADDQ      lda+48(FP), CX
+	ADDQ      ldc+24(FP), DI
+	ADDQ      lda+48(FP), CX
+	ADDQ      ldc+24(FP), DI
+	JMP       cut1By2Next
 
-cut1Exponents:
-	VPBROADCASTD 4(R10), Z5
-	VPADDB       (R9), Z5, Z5
-	VPMAXSB      Z5, Z4, Z4
-	VPBROADCASTD 12(R10), Z5
-	VPADDB       320(R9), Z5, Z5
-	VPMAXSB      Z5, Z4, Z4
-	VPBROADCASTD 20(R10), Z5
-	VPADDB       640(R9), Z5, Z5
-	VPMAXSB      Z5, Z4, Z4
-	VPBROADCASTD 28(R10), Z5
-	VPADDB       960(R9), Z5, Z5
-	VPMAXSB      Z5, Z4, Z4
-	ADDQ         $0x20, R10
-	ADDQ         $0x00000500, R9
-	DECQ         R11
-	JNZ          cut1Exponents
-	VPSLLD       $0x17, Z4, Z4
-	VRANGEPS     $0x0b, (SI), Z4, Z4
-	VPANDD       Z1, Z4, Z4
-	VPSUBD       Z4, Z0, Z4
-	VPADDD       (SI), Z4, Z5
-	VCVTTPS2DQ   Z5, Z5
-	MOVQ         DI, R9
-	MOVQ         DX, R10
-	MOVQ         AX, R11
+cut1By2NextGroup:
+	DECQ   48(SP)
+	JZ     cut1By2Next
+	MOVQ   24(SP), CX
+	MOVQ   CX, 40(SP)
+	MOVQ   56(SP), CX
+	MOVQ   R8, DI
+	SHLQ   $0x05, DI
+	ADDQ   DI, CX
+	IMUL3Q $0x00000500, R8, DI
+	ADDQ   DI, BX
+	MOVQ   CX, 56(SP)
+	MOVQ   8(SP), DI
 
-cut1At0Products:
-	VBROADCASTSS (R9), Z6
-	VMULPS       64(R10), Z6, Z6
-	VPADDD       Z4, Z6, Z6
-	VCVTTPS2DQ   Z6, Z6
-	VPADDD       Z6, Z5, Z5
-	VBROADCASTSS 8(R9), Z6
-	VMULPS       384(R10), Z6, Z6
-	VPADDD       Z4, Z6, Z6
-	VCVTTPS2DQ   Z6, Z6
-	VPADDD       Z6, Z5, Z5
-	VBROADCASTSS 16(R9), Z6
-	VMULPS       704(R10), Z6, Z6
-	VPADDD       Z4, Z6, Z6
-	VCVTTPS2DQ   Z6, Z6
-	VPADDD       Z6, Z5, Z5
-	VBROADCASTSS 24(R9), Z6
-	VMULPS       1024(R10), Z6, Z6
-	VPADDD       Z4, Z6, Z6
-	VCVTTPS2DQ   Z6, Z6
-	VPADDD       Z6, Z5, Z5
-	ADDQ         $0x20, R9
-	ADDQ         $0x00000500, R10
-	DECQ         R11
-	JNZ          cut1At0Products
-	VCVTDQ2PS    Z5, Z5
-	VPANDD       Z3, Z5, Z5
-	VPSUBUSW     Z4, Z5, Z5
-	VMOVDQU32    Z5, (SI)
-	ADDQ         ldc+24(FP), SI
-	ADDQ         lda+48(FP), DI
-	DECQ         R8
-	JNZ          cut1Row
-	MOVQ         AX, R11
-	SHLQ         $0x05, R11
-	ADDQ         R11, CX
-	IMUL3Q       $0x00000500, AX, R11
-	ADDQ         R11, DX
-	DECQ         BX
-	JNZ          cut1Group
-	JMP          done
+cut1By2Next:
+	VMOVDQU32  Z2, Z6
+	VMOVDQU32  Z2, Z7
+	VPSLLD     $0x17, Z4, Z4
+	VRANGEPS   $0x0b, (SI), Z4, Z4
+	VPANDD     Z1, Z4, Z4
+	VPSUBD     Z4, Z0, Z4
+	VPADDD     (SI), Z4, Z8
+	VCVTTPS2DQ Z8, Z8
+	VPSLLD     $0x17, Z5, Z5
+	VRANGEPS   $0x0b, (SI)(R11*1), Z5, Z5
+	VPANDD     Z1, Z5, Z5
+	VPSUBD     Z5, Z0, Z5
+	VPADDD     (SI)(R11*1), Z5, Z9
+	VCVTTPS2DQ Z9, Z9
+	MOVQ       R8, R9
 
-cut2:
-	MOVQ         k+80(FP), CX
-	VPBROADCASTD 16(CX), Z0
-	MOVL         $0x7f800000, DX
-	VPBROADCASTD DX, Z1
-	VPBROADCASTD 20(CX), Z2
-	VPBROADCASTD 24(CX), Z3
-	MOVQ         a+40(FP), CX
-	MOVQ         b+56(FP), DX
-	MOVQ         groups+64(FP), BX
-
-cut2Group:
-	MOVQ c+16(FP), SI
-	MOVQ rows+32(FP), R8
-	MOVQ CX, DI
-
-cut2Row:
-	VMOVDQA32 Z2, Z4
-	MOVQ      DI, R10
-	MOVQ      DX, R9
-	MOVQ      AX, R11
-
-cut2Exponents:
-	VPBROADCASTD 4(R10), Z5
-	VPADDB       (R9), Z5, Z5
-	VPMAXSB      Z5, Z4, Z4
-	VPBROADCASTD 12(R10), Z5
-	VPADDB       320(R9), Z5, Z5
-	VPMAXSB      Z5, Z4, Z4
-	VPBROADCASTD 20(R10), Z5
-	VPADDB       640(R9), Z5, Z5
-	VPMAXSB      Z5, Z4, Z4
-	VPBROADCASTD 28(R10), Z5
-	VPADDB       960(R9), Z5, Z5
-	VPMAXSB      Z5, Z4, Z4
-	ADDQ         $0x20, R10
-	ADDQ         $0x00000500, R9
-	DECQ         R11
-	JNZ          cut2Exponents
-	VPSLLD       $0x17, Z4, Z5
-	VRANGEPS     $0x0b, (SI), Z5, Z5
-	VPANDD       Z1, Z5, Z5
-	VPSUBD       Z5, Z0, Z5
-	VPADDD       (SI), Z5, Z6
-	VCVTTPS2DQ   Z6, Z6
-	VPSLLD       $0x0f, Z4, Z4
-	VRANGEPS     $0x0b, 64(SI), Z4, Z4
-	VPANDD       Z1, Z4, Z4
-	VPSUBD       Z4, Z0, Z4
-	VPADDD       64(SI), Z4, Z7
-	VCVTTPS2DQ   Z7, Z7
-	MOVQ         DI, R9
-	MOVQ         DX, R10
-	MOVQ         AX, R11
-
-cut2At0Products:
-	VBROADCASTSS (R9), Z8
-	VMULPS       64(R10), Z8, Z9
-	VPADDD       Z5, Z9, Z9
-	VCVTTPS2DQ   Z9, Z9
-	VPADDD       Z9, Z6, Z6
-	VMULPS       128(R10), Z8, Z8
-	VPADDD       Z4, Z8, Z8
-	VCVTTPS2DQ   Z8, Z8
-	VPADDD       Z8, Z7, Z7
-	VBROADCASTSS 8(R9), Z8
-	VMULPS       384(R10), Z8, Z9
-	VPADDD       Z5, Z9, Z9
-	VCVTTPS2DQ   Z9, Z9
-	VPADDD       Z9, Z6, Z6
-	VMULPS       448(R10), Z8, Z8
-	VPADDD       Z4, Z8, Z8
-	VCVTTPS2DQ   Z8, Z8
-	VPADDD       Z8, Z7, Z7
-	VBROADCASTSS 16(R9), Z8
-	VMULPS       704(R10), Z8, Z9
-	VPADDD       Z5, Z9, Z9
-	VCVTTPS2DQ   Z9, Z9
-	VPADDD       Z9, Z6, Z6
-	VMULPS       768(R10), Z8, Z8
-	VPADDD       Z4, Z8, Z8
-	VCVTTPS2DQ   Z8, Z8
-	VPADDD       Z8, Z7, Z7
-	VBROADCASTSS 24(R9), Z8
-	VMULPS       1024(R10), Z8, Z9
-	VPADDD       Z5, Z9, Z9
-	VCVTTPS2DQ   Z9, Z9
-	VPADDD       Z9, Z6, Z6
-	VMULPS       1088(R10), Z8, Z8
-	VPADDD       Z4, Z8, Z8
-	VCVTTPS2DQ   Z8, Z8
-	VPADDD       Z8, Z7, Z7
-	ADDQ         $0x20, R9
-	ADDQ         $0x00000500, R10
-	DECQ         R11
-	JNZ          cut2At0Products
-	VCVTDQ2PS    Z6, Z6
-	VPANDD       Z3, Z6, Z6
-	VPSUBUSW     Z5, Z6, Z6
-	VMOVDQU32    Z6, (SI)
-	VCVTDQ2PS    Z7, Z7
-	VPANDD       Z3, Z7, Z7
-	VPSUBUSW     Z4, Z7, Z7
-	VMOVDQU32    Z7, 64(SI)
-	ADDQ         ldc+24(FP), SI
-	ADDQ         lda+48(FP), DI
-	DECQ         R8
-	JNZ          cut2Row
-	MOVQ         AX, R11
-	SHLQ         $0x05, R11
-	ADDQ         R11, CX
-	IMUL3Q       $0x00000500, AX, R11
-	ADDQ         R11, DX
-	DECQ         BX
-	JNZ          cut2Group
-	JMP          done
-
-cut4:
-	MOVQ         k+80(FP), CX
-	VPBROADCASTD 16(CX), Z0
-	MOVL         $0x7f800000, DX
-	VPBROADCASTD DX, Z1
-	VPBROADCASTD 20(CX), Z2
-	VPBROADCASTD 24(CX), Z3
-	MOVQ         a+40(FP), CX
-	MOVQ         b+56(FP), DX
-	MOVQ         groups+64(FP), BX
-
-cut4Group:
-	MOVQ c+16(FP), SI
-	MOVQ rows+32(FP), R8
-	MOVQ CX, DI
-
-cut4Row:
-	VMOVDQA32 Z2, Z4
-	MOVQ      DI, R10
-	MOVQ      DX, R9
-	MOVQ      AX, R11
-
-cut4Exponents:
-	VPBROADCASTD 4(R10), Z5
-	VPADDB       (R9), Z5, Z5
-	VPMAXSB      Z5, Z4, Z4
-	VPBROADCASTD 12(R10), Z5
-	VPADDB       320(R9), Z5, Z5
-	VPMAXSB      Z5, Z4, Z4
-	VPBROADCASTD 20(R10), Z5
-	VPADDB       640(R9), Z5, Z5
-	VPMAXSB      Z5, Z4, Z4
-	VPBROADCASTD 28(R10), Z5
-	VPADDB       960(R9), Z5, Z5
-	VPMAXSB      Z5, Z4, Z4
-	ADDQ         $0x20, R10
-	ADDQ         $0x00000500, R9
-	DECQ         R11
-	JNZ          cut4Exponents
-	VPSLLD       $0x17, Z4, Z5
-	VRANGEPS     $0x0b, (SI), Z5, Z5
-	VPANDD       Z1, Z5, Z5
-	VPSUBD       Z5, Z0, Z5
-	VPADDD       (SI), Z5, Z8
-	VCVTTPS2DQ   Z8, Z8
-	VPSLLD       $0x0f, Z4, Z6
-	VRANGEPS     $0x0b, 64(SI), Z6, Z6
-	VPANDD       Z1, Z6, Z6
-	VPSUBD       Z6, Z0, Z6
-	VPADDD       64(SI), Z6, Z9
-	VCVTTPS2DQ   Z9, Z9
-	VPSLLD       $0x07, Z4, Z7
-	VRANGEPS     $0x0b, 128(SI), Z7, Z7
-	VPANDD       Z1, Z7, Z7
-	VPSUBD       Z7, Z0, Z7
-	VPADDD       128(SI), Z7, Z10
+cut1By2At0:
+	VMOVDQU32    (BX), Z10
+	VPBROADCASTD 4(CX), Z11
+	VPADDB       Z10, Z11, Z11
+	VPMAXSB      Z11, Z6, Z6
+	VPBROADCASTD 4(CX)(R10*1), Z11
+	VPADDB       Z10, Z11, Z11
+	VPMAXSB      Z11, Z7, Z7
+	VPBROADCASTD (AX), Z10
+	VPBROADCASTD (AX)(R10*1), Z11
+	VMOVUPS      64(DX), Z12
+	VMULPS       Z12, Z10, Z10
+	VPADDD       Z4, Z10, Z10
 	VCVTTPS2DQ   Z10, Z10
-	VPSRLD       $0x01, Z4, Z4
-	VRANGEPS     $0x0b, 192(SI), Z4, Z4
-	VPANDD       Z1, Z4, Z4
-	VPSUBD       Z4, Z0, Z4
-	VPADDD       192(SI), Z4, Z11
-	VCVTTPS2DQ   Z11, Z11
-	MOVQ         DI, R9
-	MOVQ         DX, R10
-	MOVQ         AX, R11
-
-cut4At0Products:
-	VBROADCASTSS (R9), Z12
-	VMULPS       64(R10), Z12, Z13
-	VPADDD       Z5, Z13, Z13
-	VCVTTPS2DQ   Z13, Z13
-	VPADDD       Z13, Z8, Z8
-	VMULPS       128(R10), Z12, Z13
-	VPADDD       Z6, Z13, Z13
-	VCVTTPS2DQ   Z13, Z13
-	VPADDD       Z13, Z9, Z9
-	VMULPS       192(R10), Z12, Z13
-	VPADDD       Z7, Z13, Z13
-	VCVTTPS2DQ   Z13, Z13
-	VPADDD       Z13, Z10, Z10
-	VMULPS       256(R10), Z12, Z12
-	VPADDD       Z4, Z12, Z12
-	VCVTTPS2DQ   Z12, Z12
-	VPADDD       Z12, Z11, Z11
-	VBROADCASTSS 8(R9), Z12
-	VMULPS       384(R10), Z12, Z13
-	VPADDD       Z5, Z13, Z13
-	VCVTTPS2DQ   Z13, Z13
-	VPADDD       Z13, Z8, Z8
-	VMULPS       448(R10), Z12, Z13
-	VPADDD       Z6, Z13, Z13
-	VCVTTPS2DQ   Z13, Z13
-	VPADDD       Z13, Z9, Z9
-	VMULPS       512(R10), Z12, Z13
-	VPADDD       Z7, Z13, Z13
-	VCVTTPS2DQ   Z13, Z13
-	VPADDD       Z13, Z10, Z10
-	VMULPS       576(R10), Z12, Z12
-	VPADDD       Z4, Z12, Z12
-	VCVTTPS2DQ   Z12, Z12
-	VPADDD       Z12, Z11, Z11
-	VBROADCASTSS 16(R9), Z12
-	VMULPS       704(R10), Z12, Z13
-	VPADDD       Z5, Z13, Z13
-	VCVTTPS2DQ   Z13, Z13
-	VPADDD       Z13, Z8, Z8
-	VMULPS       768(R10), Z12, Z13
-	VPADDD       Z6, Z13, Z13
-	VCVTTPS2DQ   Z13, Z13
-	VPADDD       Z13, Z9, Z9
-	VMULPS       832(R10), Z12, Z13
-	VPADDD       Z7, Z13, Z13
-	VCVTTPS2DQ   Z13, Z13
-	VPADDD       Z13, Z10, Z10
-	VMULPS       896(R10), Z12, Z12
-	VPADDD       Z4, Z12, Z12
-	VCVTTPS2DQ   Z12, Z12
-	VPADDD       Z12, Z11, Z11
-	VBROADCASTSS 24(R9), Z12
-	VMULPS       1024(R10), Z12, Z13
-	VPADDD       Z5, Z13, Z13
-	VCVTTPS2DQ   Z13, Z13
-	VPADDD       Z13, Z8, Z8
-	VMULPS       1088(R10), Z12, Z13
-	VPADDD       Z6, Z13, Z13
-	VCVTTPS2DQ   Z13, Z13
-	VPADDD       Z13, Z9, Z9
-	VMULPS       1152(R10), Z12, Z13
-	VPADDD       Z7, Z13, Z13
-	VCVTTPS2DQ   Z13, Z13
-	VPADDD       Z13, Z10, Z10
-	VMULPS       1216(R10), Z12, Z12
-	VPADDD       Z4, Z12, Z12
-	VCVTTPS2DQ   Z12, Z12
-	VPADDD       Z12, Z11, Z11
-	ADDQ         $0x20, R9
-	ADDQ         $0x00000500, R10
-	DECQ         R11
-	JNZ          cut4At0Products
+	VPADDD       Z10, Z8, Z8
+	VMULPS       Z12, Z11, Z10
+	VPADDD       Z5, Z10, Z10
+	VCVTTPS2DQ   Z10, Z10
+	VPADDD       Z10, Z9, Z9
+	VMOVDQU32    320(BX), Z10
+	VPBROADCASTD 12(CX), Z11
+	VPADDB       Z10, Z11, Z11
+	VPMAXSB      Z11, Z6, Z6
+	VPBROADCASTD 12(CX)(R10*1), Z11
+	VPADDB       Z10, Z11, Z11
+	VPMAXSB      Z11, Z7, Z7
+	VPBROADCASTD 8(AX), Z10
+	VPBROADCASTD 8(AX)(R10*1), Z11
+	VMOVUPS      384(DX), Z12
+	VMULPS       Z12, Z10, Z10
+	VPADDD       Z4, Z10, Z10
+	VCVTTPS2DQ   Z10, Z10
+	VPADDD       Z10, Z8, Z8
+	VMULPS       Z12, Z11, Z10
+	VPADDD       Z5, Z10, Z10
+	VCVTTPS2DQ   Z10, Z10
+	VPADDD       Z10, Z9, Z9
+	VMOVDQU32    640(BX), Z10
+	VPBROADCASTD 20(CX), Z11
+	VPADDB       Z10, Z11, Z11
+	VPMAXSB      Z11, Z6, Z6
+	VPBROADCASTD 20(CX)(R10*1), Z11
+	VPADDB       Z10, Z11, Z11
+	VPMAXSB      Z11, Z7, Z7
+	VPBROADCASTD 16(AX), Z10
+	VPBROADCASTD 16(AX)(R10*1), Z11
+	VMOVUPS      704(DX), Z12
+	VMULPS       Z12, Z10, Z10
+	VPADDD       Z4, Z10, Z10
+	VCVTTPS2DQ   Z10, Z10
+	VPADDD       Z10, Z8, Z8
+	VMULPS       Z12, Z11, Z10
+	VPADDD       Z5, Z10, Z10
+	VCVTTPS2DQ   Z10, Z10
+	VPADDD       Z10, Z9, Z9
+	VMOVDQU32    960(BX), Z10
+	VPBROADCASTD 28(CX), Z11
+	VPADDB       Z10, Z11, Z11
+	VPMAXSB      Z11, Z6, Z6
+	VPBROADCASTD 28(CX)(R10*1), Z11
+	VPADDB       Z10, Z11, Z11
+	VPMAXSB      Z11, Z7, Z7
+	VPBROADCASTD 24(AX), Z10
+	VPBROADCASTD 24(AX)(R10*1), Z11
+	VMOVUPS      1024(DX), Z12
+	VMULPS       Z12, Z10, Z10
+	VPADDD       Z4, Z10, Z10
+	VCVTTPS2DQ   Z10, Z10
+	VPADDD       Z10, Z8, Z8
+	VMULPS       Z12, Z11, Z10
+	VPADDD       Z5, Z10, Z10
+	VCVTTPS2DQ   Z10, Z10
+	VPADDD       Z10, Z9, Z9
+	ADDQ         $0x20, AX
+	ADDQ         $0x00000500, DX
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          cut1By2At0
 	VCVTDQ2PS    Z8, Z8
 	VPANDD       Z3, Z8, Z8
-	VPSUBUSW     Z5, Z8, Z8
+	VPSUBUSW     Z4, Z8, Z8
 	VMOVDQU32    Z8, (SI)
 	VCVTDQ2PS    Z9, Z9
 	VPANDD       Z3, Z9, Z9
-	VPSUBUSW     Z6, Z9, Z9
-	VMOVDQU32    Z9, 64(SI)
-	VCVTDQ2PS    Z10, Z10
-	VPANDD       Z3, Z10, Z10
-	VPSUBUSW     Z7, Z10, Z10
-	VMOVDQU32    Z10, 128(SI)
+	VPSUBUSW     Z5, Z9, Z9
+	VMOVDQU32    Z9, (SI)(R11*1)
+	MOVQ         CX, AX
+	MOVQ         BX, DX
+	MOVQ         DI, SI
+	MOVQ         R8, CX
+	SHLQ         $0x05, CX
+	SUBQ         CX, AX
+	IMUL3Q       $0x00000500, R8, CX
+	SUBQ         CX, DX
+	DECQ         32(SP)
+	JNZ          cut1By2Block
+
+cut1Last:
+	MOVQ         rows+32(FP), AX
+	TESTQ        $0x00000001, AX
+	JZ           done
+	DECQ         AX
+	MOVQ         AX, CX
+	IMULQ        ldc+24(FP), CX
+	ADDQ         CX, 8(SP)
+	IMULQ        lda+48(FP), AX
+	ADDQ         AX, 16(SP)
+	MOVQ         $0x00000001, 24(SP)
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 16(AX), Z0
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 28(AX), Z1
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 20(AX), Z2
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 24(AX), Z3
+	MOVQ         group+72(FP), R8
+	SHRQ         $0x02, R8
+	MOVQ         16(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(SP), SI
+	MOVQ         b+56(FP), DX
+	MOVQ         24(SP), CX
+	MOVQ         CX, 40(SP)
+	IMULQ        groups+64(FP), CX
+	MOVQ         CX, 32(SP)
+	MOVQ         groups+64(FP), CX
+	MOVQ         CX, 48(SP)
+	VMOVDQU32    Z2, Z5
+	MOVQ         AX, CX
+	MOVQ         DX, BX
+	MOVQ         R8, R9
+
+cut1By1First:
+	VPBROADCASTD 4(CX), Z4
+	VPADDB       (BX), Z4, Z4
+	VPMAXSB      Z4, Z5, Z5
+	VPBROADCASTD 12(CX), Z4
+	VPADDB       320(BX), Z4, Z4
+	VPMAXSB      Z4, Z5, Z5
+	VPBROADCASTD 20(CX), Z4
+	VPADDB       640(BX), Z4, Z4
+	VPMAXSB      Z4, Z5, Z5
+	VPBROADCASTD 28(CX), Z4
+	VPADDB       960(BX), Z4, Z4
+	VPMAXSB      Z4, Z5, Z5
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          cut1By1First
+
+cut1By1Block:
+	VMOVDQU32 Z5, Z4
+	MOVQ      AX, CX
+	MOVQ      DX, BX
+	MOVQ      SI, DI
+	DECQ      40(SP)
+	JZ        cut1By1NextGroup
+	ADDQ      lda+48(FP), CX
+	ADDQ      ldc+24(FP), DI
+	JMP       cut1By1Next
+
+cut1By1NextGroup:
+	DECQ   48(SP)
+	JZ     cut1By1Next
+	MOVQ   24(SP), CX
+	MOVQ   CX, 40(SP)
+	MOVQ   56(SP), CX
+	MOVQ   R8, DI
+	SHLQ   $0x05, DI
+	ADDQ   DI, CX
+	IMUL3Q $0x00000500, R8, DI
+	ADDQ   DI, BX
+	MOVQ   CX, 56(SP)
+	MOVQ   8(SP), DI
+
+cut1By1Next:
+	VMOVDQU32  Z2, Z5
+	VPSLLD     $0x17, Z4, Z4
+	VRANGEPS   $0x0b, (SI), Z4, Z4
+	VPANDD     Z1, Z4, Z4
+	VPSUBD     Z4, Z0, Z4
+	VPADDD     (SI), Z4, Z6
+	VCVTTPS2DQ Z6, Z6
+	MOVQ       R8, R9
+
+cut1By1At0:
+	VPBROADCASTD 4(CX), Z7
+	VPADDB       (BX), Z7, Z7
+	VPMAXSB      Z7, Z5, Z5
+	VPBROADCASTD (AX), Z7
+	VMULPS       64(DX), Z7, Z7
+	VPADDD       Z4, Z7, Z7
+	VCVTTPS2DQ   Z7, Z7
+	VPADDD       Z7, Z6, Z6
+	VPBROADCASTD 12(CX), Z7
+	VPADDB       320(BX), Z7, Z7
+	VPMAXSB      Z7, Z5, Z5
+	VPBROADCASTD 8(AX), Z7
+	VMULPS       384(DX), Z7, Z7
+	VPADDD       Z4, Z7, Z7
+	VCVTTPS2DQ   Z7, Z7
+	VPADDD       Z7, Z6, Z6
+	VPBROADCASTD 20(CX), Z7
+	VPADDB       640(BX), Z7, Z7
+	VPMAXSB      Z7, Z5, Z5
+	VPBROADCASTD 16(AX), Z7
+	VMULPS       704(DX), Z7, Z7
+	VPADDD       Z4, Z7, Z7
+	VCVTTPS2DQ   Z7, Z7
+	VPADDD       Z7, Z6, Z6
+	VPBROADCASTD 28(CX), Z7
+	VPADDB       960(BX), Z7, Z7
+	VPMAXSB      Z7, Z5, Z5
+	VPBROADCASTD 24(AX), Z7
+	VMULPS       1024(DX), Z7, Z7
+	VPADDD       Z4, Z7, Z7
+	VCVTTPS2DQ   Z7, Z7
+	VPADDD       Z7, Z6, Z6
+	ADDQ         $0x20, AX
+	ADDQ         $0x00000500, DX
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          cut1By1At0
+	VCVTDQ2PS    Z6, Z6
+	VPANDD       Z3, Z6, Z6
+	VPSUBUSW     Z4, Z6, Z6
+	VMOVDQU32    Z6, (SI)
+	MOVQ         CX, AX
+	MOVQ         BX, DX
+	MOVQ         DI, SI
+	MOVQ         R8, CX
+	SHLQ         $0x05, CX
+	SUBQ         CX, AX
+	IMUL3Q       $0x00000500, R8, CX
+	SUBQ         CX, DX
+	DECQ         32(SP)
+	JNZ          cut1By1Block
+	JMP          done
+
+cut2:
+	SHRQ         $0x01, 24(SP)
+	JZ           cut2Last
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 16(AX), Z0
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 28(AX), Z1
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 20(AX), Z2
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 24(AX), Z3
+	MOVQ         group+72(FP), R8
+	SHRQ         $0x02, R8
+	MOVQ         lda+48(FP), R10
+	MOVQ         ldc+24(FP), R11
+	MOVQ         16(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(SP), SI
+	MOVQ         b+56(FP), DX
+	MOVQ         24(SP), CX
+	MOVQ         CX, 40(SP)
+	IMULQ        groups+64(FP), CX
+	MOVQ         CX, 32(SP)
+	MOVQ         groups+64(FP), CX
+	MOVQ         CX, 48(SP)
+	VMOVDQU32    Z2, Z6
+	VMOVDQU32    Z2, Z7
+	MOVQ         AX, CX
+	MOVQ         DX, BX
+	MOVQ         R8, R9
+
+cut2By2First:
+	VMOVDQU32    (BX), Z4
+	VPBROADCASTD 4(CX), Z5
+	VPADDB       Z4, Z5, Z5
+	VPMAXSB      Z5, Z6, Z6
+	VPBROADCASTD 4(CX)(R10*1), Z5
+	VPADDB       Z4, Z5, Z5
+	VPMAXSB      Z5, Z7, Z7
+	VMOVDQU32    320(BX), Z4
+	VPBROADCASTD 12(CX), Z5
+	VPADDB       Z4, Z5, Z5
+	VPMAXSB      Z5, Z6, Z6
+	VPBROADCASTD 12(CX)(R10*1), Z5
+	VPADDB       Z4, Z5, Z5
+	VPMAXSB      Z5, Z7, Z7
+	VMOVDQU32    640(BX), Z4
+	VPBROADCASTD 20(CX), Z5
+	VPADDB       Z4, Z5, Z5
+	VPMAXSB      Z5, Z6, Z6
+	VPBROADCASTD 20(CX)(R10*1), Z5
+	VPADDB       Z4, Z5, Z5
+	VPMAXSB      Z5, Z7, Z7
+	VMOVDQU32    960(BX), Z4
+	VPBROADCASTD 28(CX), Z5
+	VPADDB       Z4, Z5, Z5
+	VPMAXSB      Z5, Z6, Z6
+	VPBROADCASTD 28(CX)(R10*1), Z5
+	VPADDB       Z4, Z5, Z5
+	VPMAXSB      Z5, Z7, Z7
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          cut2By2First
+
+cut2By2Block:
+	VMOVDQU32 Z6, Z4
+	VMOVDQU32 Z7, Z5
+	MOVQ      AX, CX
+	MOVQ      DX, BX
+	MOVQ      SI, DI
+	DECQ      40(SP)
+	JZ        cut2By2NextGroup
+	ADDQ      lda+48(FP), CX
+	ADDQ      ldc+24(FP), DI
+	ADDQ      lda+48(FP), CX
+	ADDQ      ldc+24(FP), DI
+	JMP       cut2By2Next
+
+cut2By2NextGroup:
+	DECQ   48(SP)
+	JZ     cut2By2Next
+	MOVQ   24(SP), CX
+	MOVQ   CX, 40(SP)
+	MOVQ   56(SP), CX
+	MOVQ   R8, DI
+	SHLQ   $0x05, DI
+	ADDQ   DI, CX
+	IMUL3Q $0x00000500, R8, DI
+	ADDQ   DI, BX
+	MOVQ   CX, 56(SP)
+	MOVQ   8(SP), DI
+
+cut2By2Next:
+	VMOVDQU32  Z2, Z6
+	VMOVDQU32  Z2, Z7
+	VPSLLD     $0x17, Z4, Z8
+	VRANGEPS   $0x0b, (SI), Z8, Z8
+	VPANDD     Z1, Z8, Z8
+	VPSUBD     Z8, Z0, Z8
+	VPADDD     (SI), Z8, Z9
+	VCVTTPS2DQ Z9, Z9
+	VPSLLD     $0x17, Z5, Z10
+	VRANGEPS   $0x0b, (SI)(R11*1), Z10, Z10
+	VPANDD     Z1, Z10, Z10
+	VPSUBD     Z10, Z0, Z10
+	VPADDD     (SI)(R11*1), Z10, Z11
+	VCVTTPS2DQ Z11, Z11
+	VPSLLD     $0x0f, Z4, Z4
+	VRANGEPS   $0x0b, 64(SI), Z4, Z4
+	VPANDD     Z1, Z4, Z4
+	VPSUBD     Z4, Z0, Z4
+	VPADDD     64(SI), Z4, Z12
+	VCVTTPS2DQ Z12, Z12
+	VPSLLD     $0x0f, Z5, Z5
+	VRANGEPS   $0x0b, 64(SI)(R11*1), Z5, Z5
+	VPANDD     Z1, Z5, Z5
+	VPSUBD     Z5, Z0, Z5
+	VPADDD     64(SI)(R11*1), Z5, Z13
+	VCVTTPS2DQ Z13, Z13
+	MOVQ       R8, R9
+
+cut2By2At0:
+	VMOVDQU32    (BX), Z14
+	VPBROADCASTD 4(CX), Z15
+	VPADDB       Z14, Z15, Z15
+	VPMAXSB      Z15, Z6, Z6
+	VPBROADCASTD 4(CX)(R10*1), Z15
+	VPADDB       Z14, Z15, Z15
+	VPMAXSB      Z15, Z7, Z7
+	VPBROADCASTD (AX), Z14
+	VPBROADCASTD (AX)(R10*1), Z15
+	VMOVUPS      64(DX), Z16
+	VMULPS       Z16, Z14, Z17
+	VPADDD       Z8, Z17, Z17
+	VCVTTPS2DQ   Z17, Z17
+	VPADDD       Z17, Z9, Z9
+	VMULPS       Z16, Z15, Z16
+	VPADDD       Z10, Z16, Z16
+	VCVTTPS2DQ   Z16, Z16
+	VPADDD       Z16, Z11, Z11
+	VMOVUPS      128(DX), Z16
+	VMULPS       Z16, Z14, Z14
+	VPADDD       Z4, Z14, Z14
+	VCVTTPS2DQ   Z14, Z14
+	VPADDD       Z14, Z12, Z12
+	VMULPS       Z16, Z15, Z14
+	VPADDD       Z5, Z14, Z14
+	VCVTTPS2DQ   Z14, Z14
+	VPADDD       Z14, Z13, Z13
+	VMOVDQU32    320(BX), Z14
+	VPBROADCASTD 12(CX), Z15
+	VPADDB       Z14, Z15, Z15
+	VPMAXSB      Z15, Z6, Z6
+	VPBROADCASTD 12(CX)(R10*1), Z15
+	VPADDB       Z14, Z15, Z15
+	VPMAXSB      Z15, Z7, Z7
+	VPBROADCASTD 8(AX), Z14
+	VPBROADCASTD 8(AX)(R10*1), Z15
+	VMOVUPS      384(DX), Z16
+	VMULPS       Z16, Z14, Z17
+	VPADDD       Z8, Z17, Z17
+	VCVTTPS2DQ   Z17, Z17
+	VPADDD       Z17, Z9, Z9
+	VMULPS       Z16, Z15, Z16
+	VPADDD       Z10, Z16, Z16
+	VCVTTPS2DQ   Z16, Z16
+	VPADDD       Z16, Z11, Z11
+	VMOVUPS      448(DX), Z16
+	VMULPS       Z16, Z14, Z14
+	VPADDD       Z4, Z14, Z14
+	VCVTTPS2DQ   Z14, Z14
+	VPADDD       Z14, Z12, Z12
+	VMULPS       Z16, Z15, Z14
+	VPADDD       Z5, Z14, Z14
+	VCVTTPS2DQ   Z14, Z14
+	VPADDD       Z14, Z13, Z13
+	VMOVDQU32    640(BX), Z14
+	VPBROADCASTD 20(CX), Z15
+	VPADDB       Z14, Z15, Z15
+	VPMAXSB      Z15, Z6, Z6
+	VPBROADCASTD 20(CX)(R10*1), Z15
+	VPADDB       Z14, Z15, Z15
+	VPMAXSB      Z15, Z7, Z7
+	VPBROADCASTD 16(AX), Z14
+	VPBROADCASTD 16(AX)(R10*1), Z15
+	VMOVUPS      704(DX), Z16
+	VMULPS       Z16, Z14, Z17
+	VPADDD       Z8, Z17, Z17
+	VCVTTPS2DQ   Z17, Z17
+	VPADDD       Z17, Z9, Z9
+	VMULPS       Z16, Z15, Z16
+	VPADDD       Z10, Z16, Z16
+	VCVTTPS2DQ   Z16, Z16
+	VPADDD       Z16, Z11, Z11
+	VMOVUPS      768(DX), Z16
+	VMULPS       Z16, Z14, Z14
+	VPADDD       Z4, Z14, Z14
+	VCVTTPS2DQ   Z14, Z14
+	VPADDD       Z14, Z12, Z12
+	VMULPS       Z16, Z15, Z14
+	VPADDD       Z5, Z14, Z14
+	VCVTTPS2DQ   Z14, Z14
+	VPADDD       Z14, Z13, Z13
+	VMOVDQU32    960(BX), Z14
+	VPBROADCASTD 28(CX), Z15
+	VPADDB       Z14, Z15, Z15
+	VPMAXSB      Z15, Z6, Z6
+	VPBROADCASTD 28(CX)(R10*1), Z15
+	VPADDB       Z14, Z15, Z15
+	VPMAXSB      Z15, Z7, Z7
+	VPBROADCASTD 24(AX), Z14
+	VPBROADCASTD 24(AX)(R10*1), Z15
+	VMOVUPS      1024(DX), Z16
+	VMULPS       Z16, Z14, Z17
+	VPADDD       Z8, Z17, Z17
+	VCVTTPS2DQ   Z17, Z17
+	VPADDD       Z17, Z9, Z9
+	VMULPS       Z16, Z15, Z16
+	VPADDD       Z10, Z16, Z16
+	VCVTTPS2DQ   Z16, Z16
+	VPADDD       Z16, Z11, Z11
+	VMOVUPS      1088(DX), Z16
+	VMULPS       Z16, Z14, Z14
+	VPADDD       Z4, Z14, Z14
+	VCVTTPS2DQ   Z14, Z14
+	VPADDD       Z14, Z12, Z12
+	VMULPS       Z16, Z15, Z14
+	VPADDD       Z5, Z14, Z14
+	VCVTTPS2DQ   Z14, Z14
+	VPADDD       Z14, Z13, Z13
+	ADDQ         $0x20, AX
+	ADDQ         $0x00000500, DX
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          cut2By2At0
+	VCVTDQ2PS    Z9, Z9
+	VPANDD       Z3, Z9, Z9
+	VPSUBUSW     Z8, Z9, Z9
+	VMOVDQU32    Z9, (SI)
 	VCVTDQ2PS    Z11, Z11
 	VPANDD       Z3, Z11, Z11
-	VPSUBUSW     Z4, Z11, Z11
-	VMOVDQU32    Z11, 192(SI)
-	ADDQ         ldc+24(FP), SI
-	ADDQ         lda+48(FP), DI
-	DECQ         R8
-	JNZ          cut4Row
-	MOVQ         AX, R11
-	SHLQ         $0x05, R11
-	ADDQ         R11, CX
-	IMUL3Q       $0x00000500, AX, R11
-	ADDQ         R11, DX
-	DECQ         BX
-	JNZ          cut4Group
+	VPSUBUSW     Z10, Z11, Z11
+	VMOVDQU32    Z11, (SI)(R11*1)
+	VCVTDQ2PS    Z12, Z12
+	VPANDD       Z3, Z12, Z12
+	VPSUBUSW     Z4, Z12, Z12
+	VMOVDQU32    Z12, 64(SI)
+	VCVTDQ2PS    Z13, Z13
+	VPANDD       Z3, Z13, Z13
+	VPSUBUSW     Z5, Z13, Z13
+	VMOVDQU32    Z13, 64(SI)(R11*1)
+	MOVQ         CX, AX
+	MOVQ         BX, DX
+	MOVQ         DI, SI
+	MOVQ         R8, CX
+	SHLQ         $0x05, CX
+	SUBQ         CX, AX
+	IMUL3Q       $0x00000500, R8, CX
+	SUBQ         CX, DX
+	DECQ         32(SP)
+	JNZ          cut2By2Block
+
+cut2Last:
+	MOVQ         rows+32(FP), AX
+	TESTQ        $0x00000001, AX
+	JZ           done
+	DECQ         AX
+	MOVQ         AX, CX
+	IMULQ        ldc+24(FP), CX
+	ADDQ         CX, 8(SP)
+	IMULQ        lda+48(FP), AX
+	ADDQ         AX, 16(SP)
+	MOVQ         $0x00000001, 24(SP)
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 16(AX), Z0
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 28(AX), Z1
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 20(AX), Z2
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 24(AX), Z3
+	MOVQ         group+72(FP), R8
+	SHRQ         $0x02, R8
+	MOVQ         16(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(SP), SI
+	MOVQ         b+56(FP), DX
+	MOVQ         24(SP), CX
+	MOVQ         CX, 40(SP)
+	IMULQ        groups+64(FP), CX
+	MOVQ         CX, 32(SP)
+	MOVQ         groups+64(FP), CX
+	MOVQ         CX, 48(SP)
+	VMOVDQU32    Z2, Z5
+	MOVQ         AX, CX
+	MOVQ         DX, BX
+	MOVQ         R8, R9
+
+cut2By1First:
+	VPBROADCASTD 4(CX), Z4
+	VPADDB       (BX), Z4, Z4
+	VPMAXSB      Z4, Z5, Z5
+	VPBROADCASTD 12(CX), Z4
+	VPADDB       320(BX), Z4, Z4
+	VPMAXSB      Z4, Z5, Z5
+	VPBROADCASTD 20(CX), Z4
+	VPADDB       640(BX), Z4, Z4
+	VPMAXSB      Z4, Z5, Z5
+	VPBROADCASTD 28(CX), Z4
+	VPADDB       960(BX), Z4, Z4
+	VPMAXSB      Z4, Z5, Z5
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          cut2By1First
+
+cut2By1Block:
+	VMOVDQU32 Z5, Z4
+	MOVQ      AX, CX
+	MOVQ      DX, BX
+	MOVQ      SI, DI
+	DECQ      40(SP)
+	JZ        cut2By1NextGroup
+	ADDQ      lda+48(FP), CX
+	ADDQ      ldc+24(FP), DI
+	JMP       cut2By1Next
+
+cut2By1NextGroup:
+	DECQ   48(SP)
+	JZ     cut2By1Next
+	MOVQ   24(SP), CX
+	MOVQ   CX, 40(SP)
+	MOVQ   56(SP), CX
+	MOVQ   R8, DI
+	SHLQ   $0x05, DI
+	ADDQ   DI, CX
+	IMUL3Q $0x00000500, R8, DI
+	ADDQ   DI, BX
+	MOVQ   CX, 56(SP)
+	MOVQ   8(SP), DI
+
+cut2By1Next:
+	VMOVDQU32  Z2, Z5
+	VPSLLD     $0x17, Z4, Z6
+	VRANGEPS   $0x0b, (SI), Z6, Z6
+	VPANDD     Z1, Z6, Z6
+	VPSUBD     Z6, Z0, Z6
+	VPADDD     (SI), Z6, Z7
+	VCVTTPS2DQ Z7, Z7
+	VPSLLD     $0x0f, Z4, Z4
+	VRANGEPS   $0x0b, 64(SI), Z4, Z4
+	VPANDD     Z1, Z4, Z4
+	VPSUBD     Z4, Z0, Z4
+	VPADDD     64(SI), Z4, Z8
+	VCVTTPS2DQ Z8, Z8
+	MOVQ       R8, R9
+
+cut2By1At0:
+	VPBROADCASTD 4(CX), Z9
+	VPADDB       (BX), Z9, Z9
+	VPMAXSB      Z9, Z5, Z5
+	VPBROADCASTD (AX), Z9
+	VMULPS       64(DX), Z9, Z10
+	VPADDD       Z6, Z10, Z10
+	VCVTTPS2DQ   Z10, Z10
+	VPADDD       Z10, Z7, Z7
+	VMULPS       128(DX), Z9, Z9
+	VPADDD       Z4, Z9, Z9
+	VCVTTPS2DQ   Z9, Z9
+	VPADDD       Z9, Z8, Z8
+	VPBROADCASTD 12(CX), Z9
+	VPADDB       320(BX), Z9, Z9
+	VPMAXSB      Z9, Z5, Z5
+	VPBROADCASTD 8(AX), Z9
+	VMULPS       384(DX), Z9, Z10
+	VPADDD       Z6, Z10, Z10
+	VCVTTPS2DQ   Z10, Z10
+	VPADDD       Z10, Z7, Z7
+	VMULPS       448(DX), Z9, Z9
+	VPADDD       Z4, Z9, Z9
+	VCVTTPS2DQ   Z9, Z9
+	VPADDD       Z9, Z8, Z8
+	VPBROADCASTD 20(CX), Z9
+	VPADDB       640(BX), Z9, Z9
+	VPMAXSB      Z9, Z5, Z5
+	VPBROADCASTD 16(AX), Z9
+	VMULPS       704(DX), Z9, Z10
+	VPADDD       Z6, Z10, Z10
+	VCVTTPS2DQ   Z10, Z10
+	VPADDD       Z10, Z7, Z7
+	VMULPS       768(DX), Z9, Z9
+	VPADDD       Z4, Z9, Z9
+	VCVTTPS2DQ   Z9, Z9
+	VPADDD       Z9, Z8, Z8
+	VPBROADCASTD 28(CX), Z9
+	VPADDB       960(BX), Z9, Z9
+	VPMAXSB      Z9, Z5, Z5
+	VPBROADCASTD 24(AX), Z9
+	VMULPS       1024(DX), Z9, Z10
+	VPADDD       Z6, Z10, Z10
+	VCVTTPS2DQ   Z10, Z10
+	VPADDD       Z10, Z7, Z7
+	VMULPS       1088(DX), Z9, Z9
+	VPADDD       Z4, Z9, Z9
+	VCVTTPS2DQ   Z9, Z9
+	VPADDD       Z9, Z8, Z8
+	ADDQ         $0x20, AX
+	ADDQ         $0x00000500, DX
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          cut2By1At0
+	VCVTDQ2PS    Z7, Z7
+	VPANDD       Z3, Z7, Z7
+	VPSUBUSW     Z6, Z7, Z7
+	VMOVDQU32    Z7, (SI)
+	VCVTDQ2PS    Z8, Z8
+	VPANDD       Z3, Z8, Z8
+	VPSUBUSW     Z4, Z8, Z8
+	VMOVDQU32    Z8, 64(SI)
+	MOVQ         CX, AX
+	MOVQ         BX, DX
+	MOVQ         DI, SI
+	MOVQ         R8, CX
+	SHLQ         $0x05, CX
+	SUBQ         CX, AX
+	IMUL3Q       $0x00000500, R8, CX
+	SUBQ         CX, DX
+	DECQ         32(SP)
+	JNZ          cut2By1Block
+	JMP          done
+
+cut4:
+	SHRQ         $0x01, 24(SP)
+	JZ           cut4Last
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 16(AX), Z0
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 28(AX), Z1
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 20(AX), Z2
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 24(AX), Z3
+	MOVQ         group+72(FP), R8
+	SHRQ         $0x02, R8
+	MOVQ         lda+48(FP), R10
+	MOVQ         ldc+24(FP), R11
+	MOVQ         16(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(SP), SI
+	MOVQ         b+56(FP), DX
+	MOVQ         24(SP), CX
+	MOVQ         CX, 40(SP)
+	IMULQ        groups+64(FP), CX
+	MOVQ         CX, 32(SP)
+	MOVQ         groups+64(FP), CX
+	MOVQ         CX, 48(SP)
+	VMOVDQU32    Z2, Z6
+	VMOVDQU32    Z2, Z7
+	MOVQ         AX, CX
+	MOVQ         DX, BX
+	MOVQ         R8, R9
+
+cut4By2First:
+	VMOVDQU32    (BX), Z4
+	VPBROADCASTD 4(CX), Z5
+	VPADDB       Z4, Z5, Z5
+	VPMAXSB      Z5, Z6, Z6
+	VPBROADCASTD 4(CX)(R10*1), Z5
+	VPADDB       Z4, Z5, Z5
+	VPMAXSB      Z5, Z7, Z7
+	VMOVDQU32    320(BX), Z4
+	VPBROADCASTD 12(CX), Z5
+	VPADDB       Z4, Z5, Z5
+	VPMAXSB      Z5, Z6, Z6
+	VPBROADCASTD 12(CX)(R10*1), Z5
+	VPADDB       Z4, Z5, Z5
+	VPMAXSB      Z5, Z7, Z7
+	VMOVDQU32    640(BX), Z4
+	VPBROADCASTD 20(CX), Z5
+	VPADDB       Z4, Z5, Z5
+	VPMAXSB      Z5, Z6, Z6
+	VPBROADCASTD 20(CX)(R10*1), Z5
+	VPADDB       Z4, Z5, Z5
+	VPMAXSB      Z5, Z7, Z7
+	VMOVDQU32    960(BX), Z4
+	VPBROADCASTD 28(CX), Z5
+	VPADDB       Z4, Z5, Z5
+	VPMAXSB      Z5, Z6, Z6
+	VPBROADCASTD 28(CX)(R10*1), Z5
+	VPADDB       Z4, Z5, Z5
+	VPMAXSB      Z5, Z7, Z7
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          cut4By2First
+
+cut4By2Block:
+	VMOVDQU32 Z6, Z4
+	VMOVDQU32 Z7, Z5
+	MOVQ      AX, CX
+	MOVQ      DX, BX
+	MOVQ      SI, DI
+	DECQ      40(SP)
+	JZ        cut4By2NextGroup
+	ADDQ      lda+48(FP), CX
+	ADDQ      ldc+24(FP), DI
+	ADDQ      lda+48(FP), CX
+	ADDQ      ldc+24(FP), DI
+	JMP       cut4By2Next
+
+cut4By2NextGroup:
+	DECQ   48(SP)
+	JZ     cut4By2Next
+	MOVQ   24(SP), CX
+	MOVQ   CX, 40(SP)
+	MOVQ   56(SP), CX
+	MOVQ   R8, DI
+	SHLQ   $0x05, DI
+	ADDQ   DI, CX
+	IMUL3Q $0x00000500, R8, DI
+	ADDQ   DI, BX
+	MOVQ   CX, 56(SP)
+	MOVQ   8(SP), DI
+
+cut4By2Next:
+	VMOVDQU32  Z2, Z6
+	VMOVDQU32  Z2, Z7
+	VPSLLD     $0x17, Z4, Z8
+	VRANGEPS   $0x0b, (SI), Z8, Z8
+	VPANDD     Z1, Z8, Z8
+	VPSUBD     Z8, Z0, Z8
+	VPADDD     (SI), Z8, Z9
+	VCVTTPS2DQ Z9, Z9
+	VPSLLD     $0x17, Z5, Z10
+	VRANGEPS   $0x0b, (SI)(R11*1), Z10, Z10
+	VPANDD     Z1, Z10, Z10
+	VPSUBD     Z10, Z0, Z10
+	VPADDD     (SI)(R11*1), Z10, Z11
+	VCVTTPS2DQ Z11, Z11
+	VPSLLD     $0x0f, Z4, Z12
+	VRANGEPS   $0x0b, 64(SI), Z12, Z12
+	VPANDD     Z1, Z12, Z12
+	VPSUBD     Z12, Z0, Z12
+	VPADDD     64(SI), Z12, Z13
+	VCVTTPS2DQ Z13, Z13
+	VPSLLD     $0x0f, Z5, Z14
+	VRANGEPS   $0x0b, 64(SI)(R11*1), Z14, Z14
+	VPANDD     Z1, Z14, Z14
+	VPSUBD     Z14, Z0, Z14
+	VPADDD     64(SI)(R11*1), Z14, Z15
+	VCVTTPS2DQ Z15, Z15
+	VPSLLD     $0x07, Z4, Z16
+	VRANGEPS   $0x0b, 128(SI), Z16, Z16
+	VPANDD     Z1, Z16, Z16
+	VPSUBD     Z16, Z0, Z16
+	VPADDD     128(SI), Z16, Z17
+	VCVTTPS2DQ Z17, Z17
+	VPSLLD     $0x07, Z5, Z18
+	VRANGEPS   $0x0b, 128(SI)(R11*1), Z18, Z18
+	VPANDD     Z1, Z18, Z18
+	VPSUBD     Z18, Z0, Z18
+	VPADDD     128(SI)(R11*1), Z18, Z19
+	VCVTTPS2DQ Z19, Z19
+	VPSRLD     $0x01, Z4, Z4
+	VRANGEPS   $0x0b, 192(SI), Z4, Z4
+	VPANDD     Z1, Z4, Z4
+	VPSUBD     Z4, Z0, Z4
+	VPADDD     192(SI), Z4, Z20
+	VCVTTPS2DQ Z20, Z20
+	VPSRLD     $0x01, Z5, Z5
+	VRANGEPS   $0x0b, 192(SI)(R11*1), Z5, Z5
+	VPANDD     Z1, Z5, Z5
+	VPSUBD     Z5, Z0, Z5
+	VPADDD     192(SI)(R11*1), Z5, Z21
+	VCVTTPS2DQ Z21, Z21
+	MOVQ       R8, R9
+
+cut4By2At0:
+	VMOVDQU32    (BX), Z22
+	VPBROADCASTD 4(CX), Z23
+	VPADDB       Z22, Z23, Z23
+	VPMAXSB      Z23, Z6, Z6
+	VPBROADCASTD 4(CX)(R10*1), Z23
+	VPADDB       Z22, Z23, Z23
+	VPMAXSB      Z23, Z7, Z7
+	VPBROADCASTD (AX), Z22
+	VPBROADCASTD (AX)(R10*1), Z23
+	VMOVUPS      64(DX), Z24
+	VMULPS       Z24, Z22, Z25
+	VPADDD       Z8, Z25, Z25
+	VCVTTPS2DQ   Z25, Z25
+	VPADDD       Z25, Z9, Z9
+	VMULPS       Z24, Z23, Z24
+	VPADDD       Z10, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z11, Z11
+	VMOVUPS      128(DX), Z24
+	VMULPS       Z24, Z22, Z25
+	VPADDD       Z12, Z25, Z25
+	VCVTTPS2DQ   Z25, Z25
+	VPADDD       Z25, Z13, Z13
+	VMULPS       Z24, Z23, Z24
+	VPADDD       Z14, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z15, Z15
+	VMOVUPS      192(DX), Z24
+	VMULPS       Z24, Z22, Z25
+	VPADDD       Z16, Z25, Z25
+	VCVTTPS2DQ   Z25, Z25
+	VPADDD       Z25, Z17, Z17
+	VMULPS       Z24, Z23, Z24
+	VPADDD       Z18, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z19, Z19
+	VMOVUPS      256(DX), Z24
+	VMULPS       Z24, Z22, Z22
+	VPADDD       Z4, Z22, Z22
+	VCVTTPS2DQ   Z22, Z22
+	VPADDD       Z22, Z20, Z20
+	VMULPS       Z24, Z23, Z22
+	VPADDD       Z5, Z22, Z22
+	VCVTTPS2DQ   Z22, Z22
+	VPADDD       Z22, Z21, Z21
+	VMOVDQU32    320(BX), Z22
+	VPBROADCASTD 12(CX), Z23
+	VPADDB       Z22, Z23, Z23
+	VPMAXSB      Z23, Z6, Z6
+	VPBROADCASTD 12(CX)(R10*1), Z23
+	VPADDB       Z22, Z23, Z23
+	VPMAXSB      Z23, Z7, Z7
+	VPBROADCASTD 8(AX), Z22
+	VPBROADCASTD 8(AX)(R10*1), Z23
+	VMOVUPS      384(DX), Z24
+	VMULPS       Z24, Z22, Z25
+	VPADDD       Z8, Z25, Z25
+	VCVTTPS2DQ   Z25, Z25
+	VPADDD       Z25, Z9, Z9
+	VMULPS       Z24, Z23, Z24
+	VPADDD       Z10, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z11, Z11
+	VMOVUPS      448(DX), Z24
+	VMULPS       Z24, Z22, Z25
+	VPADDD       Z12, Z25, Z25
+	VCVTTPS2DQ   Z25, Z25
+	VPADDD       Z25, Z13, Z13
+	VMULPS       Z24, Z23, Z24
+	VPADDD       Z14, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z15, Z15
+	VMOVUPS      512(DX), Z24
+	VMULPS       Z24, Z22, Z25
+	VPADDD       Z16, Z25, Z25
+	VCVTTPS2DQ   Z25, Z25
+	VPADDD       Z25, Z17, Z17
+	VMULPS       Z24, Z23, Z24
+	VPADDD       Z18, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z19, Z19
+	VMOVUPS      576(DX), Z24
+	VMULPS       Z24, Z22, Z22
+	VPADDD       Z4, Z22, Z22
+	VCVTTPS2DQ   Z22, Z22
+	VPADDD       Z22, Z20, Z20
+	VMULPS       Z24, Z23, Z22
+	VPADDD       Z5, Z22, Z22
+	VCVTTPS2DQ   Z22, Z22
+	VPADDD       Z22, Z21, Z21
+	VMOVDQU32    640(BX), Z22
+	VPBROADCASTD 20(CX), Z23
+	VPADDB       Z22, Z23, Z23
+	VPMAXSB      Z23, Z6, Z6
+	VPBROADCASTD 20(CX)(R10*1), Z23
+	VPADDB       Z22, Z23, Z23
+	VPMAXSB      Z23, Z7, Z7
+	VPBROADCASTD 16(AX), Z22
+	VPBROADCASTD 16(AX)(R10*1), Z23
+	VMOVUPS      704(DX), Z24
+	VMULPS       Z24, Z22, Z25
+	VPADDD       Z8, Z25, Z25
+	VCVTTPS2DQ   Z25, Z25
+	VPADDD       Z25, Z9, Z9
+	VMULPS       Z24, Z23, Z24
+	VPADDD       Z10, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z11, Z11
+	VMOVUPS      768(DX), Z24
+	VMULPS       Z24, Z22, Z25
+	VPADDD       Z12, Z25, Z25
+	VCVTTPS2DQ   Z25, Z25
+	VPADDD       Z25, Z13, Z13
+	VMULPS       Z24, Z23, Z24
+	VPADDD       Z14, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z15, Z15
+	VMOVUPS      832(DX), Z24
+	VMULPS       Z24, Z22, Z25
+	VPADDD       Z16, Z25, Z25
+	VCVTTPS2DQ   Z25, Z25
+	VPADDD       Z25, Z17, Z17
+	VMULPS       Z24, Z23, Z24
+	VPADDD       Z18, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z19, Z19
+	VMOVUPS      896(DX), Z24
+	VMULPS       Z24, Z22, Z22
+	VPADDD       Z4, Z22, Z22
+	VCVTTPS2DQ   Z22, Z22
+	VPADDD       Z22, Z20, Z20
+	VMULPS       Z24, Z23, Z22
+	VPADDD       Z5, Z22, Z22
+	VCVTTPS2DQ   Z22, Z22
+	VPADDD       Z22, Z21, Z21
+	VMOVDQU32    960(BX), Z22
+	VPBROADCASTD 28(CX), Z23
+	VPADDB       Z22, Z23, Z23
+	VPMAXSB      Z23, Z6, Z6
+	VPBROADCASTD 28(CX)(R10*1), Z23
+	VPADDB       Z22, Z23, Z23
+	VPMAXSB      Z23, Z7, Z7
+	VPBROADCASTD 24(AX), Z22
+	VPBROADCASTD 24(AX)(R10*1), Z23
+	VMOVUPS      1024(DX), Z24
+	VMULPS       Z24, Z22, Z25
+	VPADDD       Z8, Z25, Z25
+	VCVTTPS2DQ   Z25, Z25
+	VPADDD       Z25, Z9, Z9
+	VMULPS       Z24, Z23, Z24
+	VPADDD       Z10, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z11, Z11
+	VMOVUPS      1088(DX), Z24
+	VMULPS       Z24, Z22, Z25
+	VPADDD       Z12, Z25, Z25
+	VCVTTPS2DQ   Z25, Z25
+	VPADDD       Z25, Z13, Z13
+	VMULPS       Z24, Z23, Z24
+	VPADDD       Z14, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z15, Z15
+	VMOVUPS      1152(DX), Z24
+	VMULPS       Z24, Z22, Z25
+	VPADDD       Z16, Z25, Z25
+	VCVTTPS2DQ   Z25, Z25
+	VPADDD       Z25, Z17, Z17
+	VMULPS       Z24, Z23, Z24
+	VPADDD       Z18, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z19, Z19
+	VMOVUPS      1216(DX), Z24
+	VMULPS       Z24, Z22, Z22
+	VPADDD       Z4, Z22, Z22
+	VCVTTPS2DQ   Z22, Z22
+	VPADDD       Z22, Z20, Z20
+	VMULPS       Z24, Z23, Z22
+	VPADDD       Z5, Z22, Z22
+	VCVTTPS2DQ   Z22, Z22
+	VPADDD       Z22, Z21, Z21
+	ADDQ         $0x20, AX
+	ADDQ         $0x00000500, DX
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          cut4By2At0
+	VCVTDQ2PS    Z9, Z9
+	VPANDD       Z3, Z9, Z9
+	VPSUBUSW     Z8, Z9, Z9
+	VMOVDQU32    Z9, (SI)
+	VCVTDQ2PS    Z11, Z11
+	VPANDD       Z3, Z11, Z11
+	VPSUBUSW     Z10, Z11, Z11
+	VMOVDQU32    Z11, (SI)(R11*1)
+	VCVTDQ2PS    Z13, Z13
+	VPANDD       Z3, Z13, Z13
+	VPSUBUSW     Z12, Z13, Z13
+	VMOVDQU32    Z13, 64(SI)
+	VCVTDQ2PS    Z15, Z15
+	VPANDD       Z3, Z15, Z15
+	VPSUBUSW     Z14, Z15, Z15
+	VMOVDQU32    Z15, 64(SI)(R11*1)
+	VCVTDQ2PS    Z17, Z17
+	VPANDD       Z3, Z17, Z17
+	VPSUBUSW     Z16, Z17, Z17
+	VMOVDQU32    Z17, 128(SI)
+	VCVTDQ2PS    Z19, Z19
+	VPANDD       Z3, Z19, Z19
+	VPSUBUSW     Z18, Z19, Z19
+	VMOVDQU32    Z19, 128(SI)(R11*1)
+	VCVTDQ2PS    Z20, Z20
+	VPANDD       Z3, Z20, Z20
+	VPSUBUSW     Z4, Z20, Z20
+	VMOVDQU32    Z20, 192(SI)
+	VCVTDQ2PS    Z21, Z21
+	VPANDD       Z3, Z21, Z21
+	VPSUBUSW     Z5, Z21, Z21
+	VMOVDQU32    Z21, 192(SI)(R11*1)
+	MOVQ         CX, AX
+	MOVQ         BX, DX
+	MOVQ         DI, SI
+	MOVQ         R8, CX
+	SHLQ         $0x05, CX
+	SUBQ         CX, AX
+	IMUL3Q       $0x00000500, R8, CX
+	SUBQ         CX, DX
+	DECQ         32(SP)
+	JNZ          cut4By2Block
+
+cut4Last:
+	MOVQ         rows+32(FP), AX
+	TESTQ        $0x00000001, AX
+	JZ           done
+	DECQ         AX
+	MOVQ         AX, CX
+	IMULQ        ldc+24(FP), CX
+	ADDQ         CX, 8(SP)
+	IMULQ        lda+48(FP), AX
+	ADDQ         AX, 16(SP)
+	MOVQ         $0x00000001, 24(SP)
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 16(AX), Z0
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 28(AX), Z1
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 20(AX), Z2
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 24(AX), Z3
+	MOVQ         group+72(FP), R8
+	SHRQ         $0x02, R8
+	MOVQ         16(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(SP), SI
+	MOVQ         b+56(FP), DX
+	MOVQ         24(SP), CX
+	MOVQ         CX, 40(SP)
+	IMULQ        groups+64(FP), CX
+	MOVQ         CX, 32(SP)
+	MOVQ         groups+64(FP), CX
+	MOVQ         CX, 48(SP)
+	VMOVDQU32    Z2, Z5
+	MOVQ         AX, CX
+	MOVQ         DX, BX
+	MOVQ         R8, R9
+
+cut4By1First:
+	VPBROADCASTD 4(CX), Z4
+	VPADDB       (BX), Z4, Z4
+	VPMAXSB      Z4, Z5, Z5
+	VPBROADCASTD 12(CX), Z4
+	VPADDB       320(BX), Z4, Z4
+	VPMAXSB      Z4, Z5, Z5
+	VPBROADCASTD 20(CX), Z4
+	VPADDB       640(BX), Z4, Z4
+	VPMAXSB      Z4, Z5, Z5
+	VPBROADCASTD 28(CX), Z4
+	VPADDB       960(BX), Z4, Z4
+	VPMAXSB      Z4, Z5, Z5
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          cut4By1First
+
+cut4By1Block:
+	VMOVDQU32 Z5, Z4
+	MOVQ      AX, CX
+	MOVQ      DX, BX
+	MOVQ      SI, DI
+	DECQ      40(SP)
+	JZ        cut4By1NextGroup
+	ADDQ      lda+48(FP), CX
+	ADDQ      ldc+24(FP), DI
+	JMP       cut4By1Next
+
+cut4By1NextGroup:
+	DECQ   48(SP)
+	JZ     cut4By1Next
+	MOVQ   24(SP), CX
+	MOVQ   CX, 40(SP)
+	MOVQ   56(SP), CX
+	MOVQ   R8, DI
+	SHLQ   $0x05, DI
+	ADDQ   DI, CX
+	IMUL3Q $0x00000500, R8, DI
+	ADDQ   DI, BX
+	MOVQ   CX, 56(SP)
+	MOVQ   8(SP), DI
+
+cut4By1Next:
+	VMOVDQU32  Z2, Z5
+	VPSLLD     $0x17, Z4, Z6
+	VRANGEPS   $0x0b, (SI), Z6, Z6
+	VPANDD     Z1, Z6, Z6
+	VPSUBD     Z6, Z0, Z6
+	VPADDD     (SI), Z6, Z7
+	VCVTTPS2DQ Z7, Z7
+	VPSLLD     $0x0f, Z4, Z8
+	VRANGEPS   $0x0b, 64(SI), Z8, Z8
+	VPANDD     Z1, Z8, Z8
+	VPSUBD     Z8, Z0, Z8
+	VPADDD     64(SI), Z8, Z9
+	VCVTTPS2DQ Z9, Z9
+	VPSLLD     $0x07, Z4, Z10
+	VRANGEPS   $0x0b, 128(SI), Z10, Z10
+	VPANDD     Z1, Z10, Z10
+	VPSUBD     Z10, Z0, Z10
+	VPADDD     128(SI), Z10, Z11
+	VCVTTPS2DQ Z11, Z11
+	VPSRLD     $0x01, Z4, Z4
+	VRANGEPS   $0x0b, 192(SI), Z4, Z4
+	VPANDD     Z1, Z4, Z4
+	VPSUBD     Z4, Z0, Z4
+	VPADDD     192(SI), Z4, Z12
+	VCVTTPS2DQ Z12, Z12
+	MOVQ       R8, R9
+
+cut4By1At0:
+	VPBROADCASTD 4(CX), Z13
+	VPADDB       (BX), Z13, Z13
+	VPMAXSB      Z13, Z5, Z5
+	VPBROADCASTD (AX), Z13
+	VMULPS       64(DX), Z13, Z14
+	VPADDD       Z6, Z14, Z14
+	VCVTTPS2DQ   Z14, Z14
+	VPADDD       Z14, Z7, Z7
+	VMULPS       128(DX), Z13, Z14
+	VPADDD       Z8, Z14, Z14
+	VCVTTPS2DQ   Z14, Z14
+	VPADDD       Z14, Z9, Z9
+	VMULPS       192(DX), Z13, Z14
+	VPADDD       Z10, Z14, Z14
+	VCVTTPS2DQ   Z14, Z14
+	VPADDD       Z14, Z11, Z11
+	VMULPS       256(DX), Z13, Z13
+	VPADDD       Z4, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPADDD       Z13, Z12, Z12
+	VPBROADCASTD 12(CX), Z13
+	VPADDB       320(BX), Z13, Z13
+	VPMAXSB      Z13, Z5, Z5
+	VPBROADCASTD 8(AX), Z13
+	VMULPS       384(DX), Z13, Z14
+	VPADDD       Z6, Z14, Z14
+	VCVTTPS2DQ   Z14, Z14
+	VPADDD       Z14, Z7, Z7
+	VMULPS       448(DX), Z13, Z14
+	VPADDD       Z8, Z14, Z14
+	VCVTTPS2DQ   Z14, Z14
+	VPADDD       Z14, Z9, Z9
+	VMULPS       512(DX), Z13, Z14
+	VPADDD       Z10, Z14, Z14
+	VCVTTPS2DQ   Z14, Z14
+	VPADDD       Z14, Z11, Z11
+	VMULPS       576(DX), Z13, Z13
+	VPADDD       Z4, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPADDD       Z13, Z12, Z12
+	VPBROADCASTD 20(CX), Z13
+	VPADDB       640(BX), Z13, Z13
+	VPMAXSB      Z13, Z5, Z5
+	VPBROADCASTD 16(AX), Z13
+	VMULPS       704(DX), Z13, Z14
+	VPADDD       Z6, Z14, Z14
+	VCVTTPS2DQ   Z14, Z14
+	VPADDD       Z14, Z7, Z7
+	VMULPS       768(DX), Z13, Z14
+	VPADDD       Z8, Z14, Z14
+	VCVTTPS2DQ   Z14, Z14
+	VPADDD       Z14, Z9, Z9
+	VMULPS       832(DX), Z13, Z14
+	VPADDD       Z10, Z14, Z14
+	VCVTTPS2DQ   Z14, Z14
+	VPADDD       Z14, Z11, Z11
+	VMULPS       896(DX), Z13, Z13
+	VPADDD       Z4, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPADDD       Z13, Z12, Z12
+	VPBROADCASTD 28(CX), Z13
+	VPADDB       960(BX), Z13, Z13
+	VPMAXSB      Z13, Z5, Z5
+	VPBROADCASTD 24(AX), Z13
+	VMULPS       1024(DX), Z13, Z14
+	VPADDD       Z6, Z14, Z14
+	VCVTTPS2DQ   Z14, Z14
+	VPADDD       Z14, Z7, Z7
+	VMULPS       1088(DX), Z13, Z14
+	VPADDD       Z8, Z14, Z14
+	VCVTTPS2DQ   Z14, Z14
+	VPADDD       Z14, Z9, Z9
+	VMULPS       1152(DX), Z13, Z14
+	VPADDD       Z10, Z14, Z14
+	VCVTTPS2DQ   Z14, Z14
+	VPADDD       Z14, Z11, Z11
+	VMULPS       1216(DX), Z13, Z13
+	VPADDD       Z4, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VPADDD       Z13, Z12, Z12
+	ADDQ         $0x20, AX
+	ADDQ         $0x00000500, DX
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          cut4By1At0
+	VCVTDQ2PS    Z7, Z7
+	VPANDD       Z3, Z7, Z7
+	VPSUBUSW     Z6, Z7, Z7
+	VMOVDQU32    Z7, (SI)
+	VCVTDQ2PS    Z9, Z9
+	VPANDD       Z3, Z9, Z9
+	VPSUBUSW     Z8, Z9, Z9
+	VMOVDQU32    Z9, 64(SI)
+	VCVTDQ2PS    Z11, Z11
+	VPANDD       Z3, Z11, Z11
+	VPSUBUSW     Z10, Z11, Z11
+	VMOVDQU32    Z11, 128(SI)
+	VCVTDQ2PS    Z12, Z12
+	VPANDD       Z3, Z12, Z12
+	VPSUBUSW     Z4, Z12, Z12
+	VMOVDQU32    Z12, 192(SI)
+	MOVQ         CX, AX
+	MOVQ         BX, DX
+	MOVQ         DI, SI
+	MOVQ         R8, CX
+	SHLQ         $0x05, CX
+	SUBQ         CX, AX
+	IMUL3Q       $0x00000500, R8, CX
+	SUBQ         CX, DX
+	DECQ         32(SP)
+	JNZ          cut4By1Block
 	JMP          done
 
 wide:
@@ -818,568 +2810,733 @@ wide:
 	JE           wide2
 	CMPQ         vectors+8(FP), $0x04
 	JE           wide4
-	MOVQ         k+80(FP), CX
-	VPBROADCASTD 16(CX), Z0
-	MOVL         $0x7f800000, DX
-	VPBROADCASTD DX, Z1
-	VPBROADCASTD 20(CX), Z2
-	VPBROADCASTD 24(CX), Z3
-	MOVL         $0x0000ffff, CX
-	VPBROADCASTD CX, Z4
-	MOVL         $0x47800000, CX
-	VPBROADCASTD CX, Z5
-	MOVQ         a+40(FP), CX
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 16(AX), Z0
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 28(AX), Z1
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 20(AX), Z2
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 24(AX), Z3
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 32(AX), Z4
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 36(AX), Z5
+	MOVQ         group+72(FP), R8
+	SHRQ         $0x02, R8
+	MOVQ         16(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(SP), SI
 	MOVQ         b+56(FP), DX
-	MOVQ         groups+64(FP), BX
+	MOVQ         24(SP), CX
+	MOVQ         CX, 40(SP)
+	IMULQ        groups+64(FP), CX
+	MOVQ         CX, 32(SP)
+	MOVQ         groups+64(FP), CX
+	MOVQ         CX, 48(SP)
+	VMOVDQU32    Z2, Z7
+	MOVQ         AX, CX
+	MOVQ         DX, BX
+	MOVQ         R8, R9
 
-wide1Group:
-	MOVQ c+16(FP), SI
-	MOVQ rows+32(FP), R8
-	MOVQ CX, DI
+wide1By1First:
+	VPBROADCASTD 4(CX), Z6
+	VPADDB       (BX), Z6, Z6
+	VPMAXSB      Z6, Z7, Z7
+	VPBROADCASTD 12(CX), Z6
+	VPADDB       320(BX), Z6, Z6
+	VPMAXSB      Z6, Z7, Z7
+	VPBROADCASTD 20(CX), Z6
+	VPADDB       640(BX), Z6, Z6
+	VPMAXSB      Z6, Z7, Z7
+	VPBROADCASTD 28(CX), Z6
+	VPADDB       960(BX), Z6, Z6
+	VPMAXSB      Z6, Z7, Z7
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          wide1By1First
 
-wide1Row:
-	VMOVDQA32 Z2, Z6
-	MOVQ      DI, R10
-	MOVQ      DX, R9
-	MOVQ      AX, R11
+wide1By1Block:
+	VMOVDQU32 Z7, Z6
+	MOVQ      AX, CX
+	MOVQ      DX, BX
+	MOVQ      SI, DI
+	DECQ      40(SP)
+	JZ        wide1By1NextGroup
+	ADDQ      lda+48(FP), CX
+	ADDQ      ldc+24(FP), DI
+	JMP       wide1By1Next
 
-wide1Exponents:
-	VPBROADCASTD 4(R10), Z7
-	VPADDB       (R9), Z7, Z7
-	VPMAXSB      Z7, Z6, Z6
-	VPBROADCASTD 12(R10), Z7
-	VPADDB       320(R9), Z7, Z7
-	VPMAXSB      Z7, Z6, Z6
-	VPBROADCASTD 20(R10), Z7
-	VPADDB       640(R9), Z7, Z7
-	VPMAXSB      Z7, Z6, Z6
-	VPBROADCASTD 28(R10), Z7
-	VPADDB       960(R9), Z7, Z7
-	VPMAXSB      Z7, Z6, Z6
-	ADDQ         $0x20, R10
-	ADDQ         $0x00000500, R9
-	DECQ         R11
-	JNZ          wide1Exponents
-	VPSLLD       $0x17, Z6, Z6
-	VRANGEPS     $0x0b, (SI), Z6, Z6
-	VPANDD       Z1, Z6, Z6
-	VPSUBD       Z6, Z0, Z6
-	VPADDD       (SI), Z6, Z7
-	VCVTTPS2DQ   Z7, Z7
-	VPANDD       Z4, Z7, Z8
-	VPSRAD       $0x10, Z7, Z9
-	MOVQ         DI, R9
-	MOVQ         DX, R10
-	MOVQ         AX, R11
-	SHRQ         $0x01, R11
+wide1By1NextGroup:
+	DECQ   48(SP)
+	JZ     wide1By1Next
+	MOVQ   24(SP), CX
+	MOVQ   CX, 40(SP)
+	MOVQ   56(SP), CX
+	MOVQ   R8, DI
+	SHLQ   $0x05, DI
+	ADDQ   DI, CX
+	IMUL3Q $0x00000500, R8, DI
+	ADDQ   DI, BX
+	MOVQ   CX, 56(SP)
+	MOVQ   8(SP), DI
 
-wide1At0Products:
-	VBROADCASTSS (R9), Z7
-	VMULPS       64(R10), Z7, Z7
-	VPADDD       Z6, Z7, Z7
-	VCVTTPS2DQ   Z7, Z7
-	VBROADCASTSS 8(R9), Z10
-	VMULPS       384(R10), Z10, Z10
-	VPADDD       Z6, Z10, Z10
-	VCVTTPS2DQ   Z10, Z10
-	VPADDD       Z10, Z7, Z7
-	VBROADCASTSS 16(R9), Z10
-	VMULPS       704(R10), Z10, Z10
-	VPADDD       Z6, Z10, Z10
-	VCVTTPS2DQ   Z10, Z10
-	VPADDD       Z10, Z7, Z7
-	VBROADCASTSS 24(R9), Z10
-	VMULPS       1024(R10), Z10, Z10
-	VPADDD       Z6, Z10, Z10
-	VCVTTPS2DQ   Z10, Z10
-	VPADDD       Z10, Z7, Z7
-	VBROADCASTSS 32(R9), Z10
-	VMULPS       1344(R10), Z10, Z10
-	VPADDD       Z6, Z10, Z10
-	VCVTTPS2DQ   Z10, Z10
-	VPADDD       Z10, Z7, Z7
-	VBROADCASTSS 40(R9), Z10
-	VMULPS       1664(R10), Z10, Z10
-	VPADDD       Z6, Z10, Z10
-	VCVTTPS2DQ   Z10, Z10
-	VPADDD       Z10, Z7, Z7
-	VBROADCASTSS 48(R9), Z10
-	VMULPS       1984(R10), Z10, Z10
-	VPADDD       Z6, Z10, Z10
-	VCVTTPS2DQ   Z10, Z10
-	VPADDD       Z10, Z7, Z7
-	VBROADCASTSS 56(R9), Z10
-	VMULPS       2304(R10), Z10, Z10
-	VPADDD       Z6, Z10, Z10
-	VCVTTPS2DQ   Z10, Z10
-	VPADDD       Z10, Z7, Z7
-	VPANDD       Z4, Z7, Z10
-	VPADDD       Z10, Z8, Z8
-	VPSRAD       $0x10, Z7, Z7
-	VPADDD       Z7, Z9, Z9
-	ADDQ         $0x40, R9
-	ADDQ         $0x00000a00, R10
-	DECQ         R11
-	JNZ          wide1At0Products
-	VCVTDQ2PS    Z8, Z8
-	VCVTDQ2PS    Z9, Z7
-	VFMADD213PS  Z8, Z5, Z7
-	VPANDD       Z3, Z7, Z7
-	VPSUBUSW     Z6, Z7, Z7
-	VMOVDQU32    Z7, (SI)
-	ADDQ         ldc+24(FP), SI
-	ADDQ         lda+48(FP), DI
-	DECQ         R8
-	JNZ          wide1Row
-	MOVQ         AX, R11
-	SHLQ         $0x05, R11
-	ADDQ         R11, CX
-	IMUL3Q       $0x00000500, AX, R11
-	ADDQ         R11, DX
-	DECQ         BX
-	JNZ          wide1Group
-	JMP          done
+wide1By1Next:
+	VMOVDQU32  Z2, Z7
+	VPSLLD     $0x17, Z6, Z6
+	VRANGEPS   $0x0b, (SI), Z6, Z6
+	VPANDD     Z1, Z6, Z6
+	VPSUBD     Z6, Z0, Z6
+	VPADDD     (SI), Z6, Z8
+	VCVTTPS2DQ Z8, Z8
+	VPANDD     Z4, Z8, Z9
+	VPSRAD     $0x10, Z8, Z10
+	MOVQ       R8, R9
+	SHRQ       $0x01, R9
 
-wide2:
-	MOVQ         k+80(FP), CX
-	VPBROADCASTD 16(CX), Z0
-	MOVL         $0x7f800000, DX
-	VPBROADCASTD DX, Z1
-	VPBROADCASTD 20(CX), Z2
-	VPBROADCASTD 24(CX), Z3
-	MOVL         $0x0000ffff, CX
-	VPBROADCASTD CX, Z4
-	MOVL         $0x47800000, CX
-	VPBROADCASTD CX, Z5
-	MOVQ         a+40(FP), CX
-	MOVQ         b+56(FP), DX
-	MOVQ         groups+64(FP), BX
-
-wide2Group:
-	MOVQ c+16(FP), SI
-	MOVQ rows+32(FP), R8
-	MOVQ CX, DI
-
-wide2Row:
-	VMOVDQA32 Z2, Z6
-	MOVQ      DI, R10
-	MOVQ      DX, R9
-	MOVQ      AX, R11
-
-wide2Exponents:
-	VPBROADCASTD 4(R10), Z7
-	VPADDB       (R9), Z7, Z7
-	VPMAXSB      Z7, Z6, Z6
-	VPBROADCASTD 12(R10), Z7
-	VPADDB       320(R9), Z7, Z7
-	VPMAXSB      Z7, Z6, Z6
-	VPBROADCASTD 20(R10), Z7
-	VPADDB       640(R9), Z7, Z7
-	VPMAXSB      Z7, Z6, Z6
-	VPBROADCASTD 28(R10), Z7
-	VPADDB       960(R9), Z7, Z7
-	VPMAXSB      Z7, Z6, Z6
-	ADDQ         $0x20, R10
-	ADDQ         $0x00000500, R9
-	DECQ         R11
-	JNZ          wide2Exponents
-	VPSLLD       $0x17, Z6, Z7
-	VRANGEPS     $0x0b, (SI), Z7, Z7
-	VPANDD       Z1, Z7, Z7
-	VPSUBD       Z7, Z0, Z7
-	VPADDD       (SI), Z7, Z8
+wide1By1At0:
+	VPBROADCASTD 4(CX), Z8
+	VPADDB       (BX), Z8, Z8
+	VPMAXSB      Z8, Z7, Z7
+	VPBROADCASTD (AX), Z8
+	VMULPS       64(DX), Z8, Z8
+	VPADDD       Z6, Z8, Z8
 	VCVTTPS2DQ   Z8, Z8
-	VPANDD       Z4, Z8, Z9
-	VPSRAD       $0x10, Z8, Z10
-	VPSLLD       $0x0f, Z6, Z6
-	VRANGEPS     $0x0b, 64(SI), Z6, Z6
-	VPANDD       Z1, Z6, Z6
-	VPSUBD       Z6, Z0, Z6
-	VPADDD       64(SI), Z6, Z11
-	VCVTTPS2DQ   Z11, Z11
-	VPANDD       Z4, Z11, Z12
-	VPSRAD       $0x10, Z11, Z13
-	MOVQ         DI, R9
-	MOVQ         DX, R10
-	MOVQ         AX, R11
-	SHRQ         $0x01, R11
-
-wide2At0Products:
-	VBROADCASTSS (R9), Z11
-	VMULPS       64(R10), Z11, Z8
-	VPADDD       Z7, Z8, Z8
-	VCVTTPS2DQ   Z8, Z8
-	VMULPS       128(R10), Z11, Z11
+	VPBROADCASTD 12(CX), Z11
+	VPADDB       320(BX), Z11, Z11
+	VPMAXSB      Z11, Z7, Z7
+	VPBROADCASTD 8(AX), Z11
+	VMULPS       384(DX), Z11, Z11
 	VPADDD       Z6, Z11, Z11
 	VCVTTPS2DQ   Z11, Z11
-	VBROADCASTSS 8(R9), Z14
-	VMULPS       384(R10), Z14, Z15
-	VPADDD       Z7, Z15, Z15
-	VCVTTPS2DQ   Z15, Z15
-	VPADDD       Z15, Z8, Z8
-	VMULPS       448(R10), Z14, Z14
-	VPADDD       Z6, Z14, Z14
-	VCVTTPS2DQ   Z14, Z14
-	VPADDD       Z14, Z11, Z11
-	VBROADCASTSS 16(R9), Z14
-	VMULPS       704(R10), Z14, Z15
-	VPADDD       Z7, Z15, Z15
-	VCVTTPS2DQ   Z15, Z15
-	VPADDD       Z15, Z8, Z8
-	VMULPS       768(R10), Z14, Z14
-	VPADDD       Z6, Z14, Z14
-	VCVTTPS2DQ   Z14, Z14
-	VPADDD       Z14, Z11, Z11
-	VBROADCASTSS 24(R9), Z14
-	VMULPS       1024(R10), Z14, Z15
-	VPADDD       Z7, Z15, Z15
-	VCVTTPS2DQ   Z15, Z15
-	VPADDD       Z15, Z8, Z8
-	VMULPS       1088(R10), Z14, Z14
-	VPADDD       Z6, Z14, Z14
-	VCVTTPS2DQ   Z14, Z14
-	VPADDD       Z14, Z11, Z11
-	VBROADCASTSS 32(R9), Z14
-	VMULPS       1344(R10), Z14, Z15
-	VPADDD       Z7, Z15, Z15
-	VCVTTPS2DQ   Z15, Z15
-	VPADDD       Z15, Z8, Z8
-	VMULPS       1408(R10), Z14, Z14
-	VPADDD       Z6, Z14, Z14
-	VCVTTPS2DQ   Z14, Z14
-	VPADDD       Z14, Z11, Z11
-	VBROADCASTSS 40(R9), Z14
-	VMULPS       1664(R10), Z14, Z15
-	VPADDD       Z7, Z15, Z15
-	VCVTTPS2DQ   Z15, Z15
-	VPADDD       Z15, Z8, Z8
-	VMULPS       1728(R10), Z14, Z14
-	VPADDD       Z6, Z14, Z14
-	VCVTTPS2DQ   Z14, Z14
-	VPADDD       Z14, Z11, Z11
-	VBROADCASTSS 48(R9), Z14
-	VMULPS       1984(R10), Z14, Z15
-	VPADDD       Z7, Z15, Z15
-	VCVTTPS2DQ   Z15, Z15
-	VPADDD       Z15, Z8, Z8
-	VMULPS       2048(R10), Z14, Z14
-	VPADDD       Z6, Z14, Z14
-	VCVTTPS2DQ   Z14, Z14
-	VPADDD       Z14, Z11, Z11
-	VBROADCASTSS 56(R9), Z14
-	VMULPS       2304(R10), Z14, Z15
-	VPADDD       Z7, Z15, Z15
-	VCVTTPS2DQ   Z15, Z15
-	VPADDD       Z15, Z8, Z8
-	VMULPS       2368(R10), Z14, Z14
-	VPADDD       Z6, Z14, Z14
-	VCVTTPS2DQ   Z14, Z14
-	VPADDD       Z14, Z11, Z11
-	VPANDD       Z4, Z8, Z14
-	VPADDD       Z14, Z9, Z9
+	VPADDD       Z11, Z8, Z8
+	VPBROADCASTD 20(CX), Z11
+	VPADDB       640(BX), Z11, Z11
+	VPMAXSB      Z11, Z7, Z7
+	VPBROADCASTD 16(AX), Z11
+	VMULPS       704(DX), Z11, Z11
+	VPADDD       Z6, Z11, Z11
+	VCVTTPS2DQ   Z11, Z11
+	VPADDD       Z11, Z8, Z8
+	VPBROADCASTD 28(CX), Z11
+	VPADDB       960(BX), Z11, Z11
+	VPMAXSB      Z11, Z7, Z7
+	VPBROADCASTD 24(AX), Z11
+	VMULPS       1024(DX), Z11, Z11
+	VPADDD       Z6, Z11, Z11
+	VCVTTPS2DQ   Z11, Z11
+	VPADDD       Z11, Z8, Z8
+	VPBROADCASTD 36(CX), Z11
+	VPADDB       1280(BX), Z11, Z11
+	VPMAXSB      Z11, Z7, Z7
+	VPBROADCASTD 32(AX), Z11
+	VMULPS       1344(DX), Z11, Z11
+	VPADDD       Z6, Z11, Z11
+	VCVTTPS2DQ   Z11, Z11
+	VPADDD       Z11, Z8, Z8
+	VPBROADCASTD 44(CX), Z11
+	VPADDB       1600(BX), Z11, Z11
+	VPMAXSB      Z11, Z7, Z7
+	VPBROADCASTD 40(AX), Z11
+	VMULPS       1664(DX), Z11, Z11
+	VPADDD       Z6, Z11, Z11
+	VCVTTPS2DQ   Z11, Z11
+	VPADDD       Z11, Z8, Z8
+	VPBROADCASTD 52(CX), Z11
+	VPADDB       1920(BX), Z11, Z11
+	VPMAXSB      Z11, Z7, Z7
+	VPBROADCASTD 48(AX), Z11
+	VMULPS       1984(DX), Z11, Z11
+	VPADDD       Z6, Z11, Z11
+	VCVTTPS2DQ   Z11, Z11
+	VPADDD       Z11, Z8, Z8
+	VPBROADCASTD 60(CX), Z11
+	VPADDB       2240(BX), Z11, Z11
+	VPMAXSB      Z11, Z7, Z7
+	VPBROADCASTD 56(AX), Z11
+	VMULPS       2304(DX), Z11, Z11
+	VPADDD       Z6, Z11, Z11
+	VCVTTPS2DQ   Z11, Z11
+	VPADDD       Z11, Z8, Z8
+	VPANDD       Z4, Z8, Z11
+	VPADDD       Z11, Z9, Z9
 	VPSRAD       $0x10, Z8, Z8
 	VPADDD       Z8, Z10, Z10
-	VPANDD       Z4, Z11, Z8
-	VPADDD       Z8, Z12, Z12
-	VPSRAD       $0x10, Z11, Z11
-	VPADDD       Z11, Z13, Z13
-	ADDQ         $0x40, R9
-	ADDQ         $0x00000a00, R10
-	DECQ         R11
-	JNZ          wide2At0Products
+	ADDQ         $0x40, AX
+	ADDQ         $0x00000a00, DX
+	ADDQ         $0x40, CX
+	ADDQ         $0x00000a00, BX
+	DECQ         R9
+	JNZ          wide1By1At0
 	VCVTDQ2PS    Z9, Z9
 	VCVTDQ2PS    Z10, Z8
 	VFMADD213PS  Z9, Z5, Z8
 	VPANDD       Z3, Z8, Z8
-	VPSUBUSW     Z7, Z8, Z8
+	VPSUBUSW     Z6, Z8, Z8
 	VMOVDQU32    Z8, (SI)
-	VCVTDQ2PS    Z12, Z12
-	VCVTDQ2PS    Z13, Z11
-	VFMADD213PS  Z12, Z5, Z11
-	VPANDD       Z3, Z11, Z11
-	VPSUBUSW     Z6, Z11, Z11
-	VMOVDQU32    Z11, 64(SI)
-	ADDQ         ldc+24(FP), SI
-	ADDQ         lda+48(FP), DI
-	DECQ         R8
-	JNZ          wide2Row
-	MOVQ         AX, R11
-	SHLQ         $0x05, R11
-	ADDQ         R11, CX
-	IMUL3Q       $0x00000500, AX, R11
-	ADDQ         R11, DX
-	DECQ         BX
-	JNZ          wide2Group
+	MOVQ         CX, AX
+	MOVQ         BX, DX
+	MOVQ         DI, SI
+	MOVQ         R8, CX
+	SHLQ         $0x05, CX
+	SUBQ         CX, AX
+	IMUL3Q       $0x00000500, R8, CX
+	SUBQ         CX, DX
+	DECQ         32(SP)
+	JNZ          wide1By1Block
+	JMP          done
+
+wide2:
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 16(AX), Z0
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 28(AX), Z1
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 20(AX), Z2
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 24(AX), Z3
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 32(AX), Z4
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 36(AX), Z5
+	MOVQ         group+72(FP), R8
+	SHRQ         $0x02, R8
+	MOVQ         16(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(SP), SI
+	MOVQ         b+56(FP), DX
+	MOVQ         24(SP), CX
+	MOVQ         CX, 40(SP)
+	IMULQ        groups+64(FP), CX
+	MOVQ         CX, 32(SP)
+	MOVQ         groups+64(FP), CX
+	MOVQ         CX, 48(SP)
+	VMOVDQU32    Z2, Z7
+	MOVQ         AX, CX
+	MOVQ         DX, BX
+	MOVQ         R8, R9
+
+wide2By1First:
+	VPBROADCASTD 4(CX), Z6
+	VPADDB       (BX), Z6, Z6
+	VPMAXSB      Z6, Z7, Z7
+	VPBROADCASTD 12(CX), Z6
+	VPADDB       320(BX), Z6, Z6
+	VPMAXSB      Z6, Z7, Z7
+	VPBROADCASTD 20(CX), Z6
+	VPADDB       640(BX), Z6, Z6
+	VPMAXSB      Z6, Z7, Z7
+	VPBROADCASTD 28(CX), Z6
+	VPADDB       960(BX), Z6, Z6
+	VPMAXSB      Z6, Z7, Z7
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          wide2By1First
+
+wide2By1Block:
+	VMOVDQU32 Z7, Z6
+	MOVQ      AX, CX
+	MOVQ      DX, BX
+	MOVQ      SI, DI
+	DECQ      40(SP)
+	JZ        wide2By1NextGroup
+	ADDQ      lda+48(FP), CX
+	ADDQ      ldc+24(FP), DI
+	JMP       wide2By1Next
+
+wide2By1NextGroup:
+	DECQ   48(SP)
+	JZ     wide2By1Next
+	MOVQ   24(SP), CX
+	MOVQ   CX, 40(SP)
+	MOVQ   56(SP), CX
+	MOVQ   R8, DI
+	SHLQ   $0x05, DI
+	ADDQ   DI, CX
+	IMUL3Q $0x00000500, R8, DI
+	ADDQ   DI, BX
+	MOVQ   CX, 56(SP)
+	MOVQ   8(SP), DI
+
+wide2By1Next:
+	VMOVDQU32  Z2, Z7
+	VPSLLD     $0x17, Z6, Z8
+	VRANGEPS   $0x0b, (SI), Z8, Z8
+	VPANDD     Z1, Z8, Z8
+	VPSUBD     Z8, Z0, Z8
+	VPADDD     (SI), Z8, Z9
+	VCVTTPS2DQ Z9, Z9
+	VPANDD     Z4, Z9, Z10
+	VPSRAD     $0x10, Z9, Z11
+	VPSLLD     $0x0f, Z6, Z6
+	VRANGEPS   $0x0b, 64(SI), Z6, Z6
+	VPANDD     Z1, Z6, Z6
+	VPSUBD     Z6, Z0, Z6
+	VPADDD     64(SI), Z6, Z12
+	VCVTTPS2DQ Z12, Z12
+	VPANDD     Z4, Z12, Z13
+	VPSRAD     $0x10, Z12, Z14
+	MOVQ       R8, R9
+	SHRQ       $0x01, R9
+
+wide2By1At0:
+	VPBROADCASTD 4(CX), Z9
+	VPADDB       (BX), Z9, Z9
+	VPMAXSB      Z9, Z7, Z7
+	VPBROADCASTD (AX), Z12
+	VMULPS       64(DX), Z12, Z9
+	VPADDD       Z8, Z9, Z9
+	VCVTTPS2DQ   Z9, Z9
+	VMULPS       128(DX), Z12, Z12
+	VPADDD       Z6, Z12, Z12
+	VCVTTPS2DQ   Z12, Z12
+	VPBROADCASTD 12(CX), Z15
+	VPADDB       320(BX), Z15, Z15
+	VPMAXSB      Z15, Z7, Z7
+	VPBROADCASTD 8(AX), Z15
+	VMULPS       384(DX), Z15, Z16
+	VPADDD       Z8, Z16, Z16
+	VCVTTPS2DQ   Z16, Z16
+	VPADDD       Z16, Z9, Z9
+	VMULPS       448(DX), Z15, Z15
+	VPADDD       Z6, Z15, Z15
+	VCVTTPS2DQ   Z15, Z15
+	VPADDD       Z15, Z12, Z12
+	VPBROADCASTD 20(CX), Z15
+	VPADDB       640(BX), Z15, Z15
+	VPMAXSB      Z15, Z7, Z7
+	VPBROADCASTD 16(AX), Z15
+	VMULPS       704(DX), Z15, Z16
+	VPADDD       Z8, Z16, Z16
+	VCVTTPS2DQ   Z16, Z16
+	VPADDD       Z16, Z9, Z9
+	VMULPS       768(DX), Z15, Z15
+	VPADDD       Z6, Z15, Z15
+	VCVTTPS2DQ   Z15, Z15
+	VPADDD       Z15, Z12, Z12
+	VPBROADCASTD 28(CX), Z15
+	VPADDB       960(BX), Z15, Z15
+	VPMAXSB      Z15, Z7, Z7
+	VPBROADCASTD 24(AX), Z15
+	VMULPS       1024(DX), Z15, Z16
+	VPADDD       Z8, Z16, Z16
+	VCVTTPS2DQ   Z16, Z16
+	VPADDD       Z16, Z9, Z9
+	VMULPS       1088(DX), Z15, Z15
+	VPADDD       Z6, Z15, Z15
+	VCVTTPS2DQ   Z15, Z15
+	VPADDD       Z15, Z12, Z12
+	VPBROADCASTD 36(CX), Z15
+	VPADDB       1280(BX), Z15, Z15
+	VPMAXSB      Z15, Z7, Z7
+	VPBROADCASTD 32(AX), Z15
+	VMULPS       1344(DX), Z15, Z16
+	VPADDD       Z8, Z16, Z16
+	VCVTTPS2DQ   Z16, Z16
+	VPADDD       Z16, Z9, Z9
+	VMULPS       1408(DX), Z15, Z15
+	VPADDD       Z6, Z15, Z15
+	VCVTTPS2DQ   Z15, Z15
+	VPADDD       Z15, Z12, Z12
+	VPBROADCASTD 44(CX), Z15
+	VPADDB       1600(BX), Z15, Z15
+	VPMAXSB      Z15, Z7, Z7
+	VPBROADCASTD 40(AX), Z15
+	VMULPS       1664(DX), Z15, Z16
+	VPADDD       Z8, Z16, Z16
+	VCVTTPS2DQ   Z16, Z16
+	VPADDD       Z16, Z9, Z9
+	VMULPS       1728(DX), Z15, Z15
+	VPADDD       Z6, Z15, Z15
+	VCVTTPS2DQ   Z15, Z15
+	VPADDD       Z15, Z12, Z12
+	VPBROADCASTD 52(CX), Z15
+	VPADDB       1920(BX), Z15, Z15
+	VPMAXSB      Z15, Z7, Z7
+	VPBROADCASTD 48(AX), Z15
+	VMULPS       1984(DX), Z15, Z16
+	VPADDD       Z8, Z16, Z16
+	VCVTTPS2DQ   Z16, Z16
+	VPADDD       Z16, Z9, Z9
+	VMULPS       2048(DX), Z15, Z15
+	VPADDD       Z6, Z15, Z15
+	VCVTTPS2DQ   Z15, Z15
+	VPADDD       Z15, Z12, Z12
+	VPBROADCASTD 60(CX), Z15
+	VPADDB       2240(BX), Z15, Z15
+	VPMAXSB      Z15, Z7, Z7
+	VPBROADCASTD 56(AX), Z15
+	VMULPS       2304(DX), Z15, Z16
+	VPADDD       Z8, Z16, Z16
+	VCVTTPS2DQ   Z16, Z16
+	VPADDD       Z16, Z9, Z9
+	VMULPS       2368(DX), Z15, Z15
+	VPADDD       Z6, Z15, Z15
+	VCVTTPS2DQ   Z15, Z15
+	VPADDD       Z15, Z12, Z12
+	VPANDD       Z4, Z9, Z15
+	VPADDD       Z15, Z10, Z10
+	VPSRAD       $0x10, Z9, Z9
+	VPADDD       Z9, Z11, Z11
+	VPANDD       Z4, Z12, Z9
+	VPADDD       Z9, Z13, Z13
+	VPSRAD       $0x10, Z12, Z12
+	VPADDD       Z12, Z14, Z14
+	ADDQ         $0x40, AX
+	ADDQ         $0x00000a00, DX
+	ADDQ         $0x40, CX
+	ADDQ         $0x00000a00, BX
+	DECQ         R9
+	JNZ          wide2By1At0
+	VCVTDQ2PS    Z10, Z10
+	VCVTDQ2PS    Z11, Z9
+	VFMADD213PS  Z10, Z5, Z9
+	VPANDD       Z3, Z9, Z9
+	VPSUBUSW     Z8, Z9, Z9
+	VMOVDQU32    Z9, (SI)
+	VCVTDQ2PS    Z13, Z13
+	VCVTDQ2PS    Z14, Z12
+	VFMADD213PS  Z13, Z5, Z12
+	VPANDD       Z3, Z12, Z12
+	VPSUBUSW     Z6, Z12, Z12
+	VMOVDQU32    Z12, 64(SI)
+	MOVQ         CX, AX
+	MOVQ         BX, DX
+	MOVQ         DI, SI
+	MOVQ         R8, CX
+	SHLQ         $0x05, CX
+	SUBQ         CX, AX
+	IMUL3Q       $0x00000500, R8, CX
+	SUBQ         CX, DX
+	DECQ         32(SP)
+	JNZ          wide2By1Block
 	JMP          done
 
 wide4:
-	MOVQ         k+80(FP), CX
-	VPBROADCASTD 16(CX), Z0
-	MOVL         $0x7f800000, DX
-	VPBROADCASTD DX, Z1
-	VPBROADCASTD 20(CX), Z2
-	VPBROADCASTD 24(CX), Z3
-	MOVL         $0x0000ffff, CX
-	VPBROADCASTD CX, Z4
-	MOVL         $0x47800000, CX
-	VPBROADCASTD CX, Z5
-	MOVQ         a+40(FP), CX
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 16(AX), Z0
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 28(AX), Z1
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 20(AX), Z2
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 24(AX), Z3
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 32(AX), Z4
+	MOVQ         k+80(FP), AX
+	VPBROADCASTD 36(AX), Z5
+	MOVQ         group+72(FP), R8
+	SHRQ         $0x02, R8
+	MOVQ         16(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(SP), SI
 	MOVQ         b+56(FP), DX
-	MOVQ         groups+64(FP), BX
+	MOVQ         24(SP), CX
+	MOVQ         CX, 40(SP)
+	IMULQ        groups+64(FP), CX
+	MOVQ         CX, 32(SP)
+	MOVQ         groups+64(FP), CX
+	MOVQ         CX, 48(SP)
+	VMOVDQU32    Z2, Z7
+	MOVQ         AX, CX
+	MOVQ         DX, BX
+	MOVQ         R8, R9
 
-wide4Group:
-	MOVQ c+16(FP), SI
-	MOVQ rows+32(FP), R8
-	MOVQ CX, DI
+wide4By1First:
+	VPBROADCASTD 4(CX), Z6
+	VPADDB       (BX), Z6, Z6
+	VPMAXSB      Z6, Z7, Z7
+	VPBROADCASTD 12(CX), Z6
+	VPADDB       320(BX), Z6, Z6
+	VPMAXSB      Z6, Z7, Z7
+	VPBROADCASTD 20(CX), Z6
+	VPADDB       640(BX), Z6, Z6
+	VPMAXSB      Z6, Z7, Z7
+	VPBROADCASTD 28(CX), Z6
+	VPADDB       960(BX), Z6, Z6
+	VPMAXSB      Z6, Z7, Z7
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000500, BX
+	DECQ         R9
+	JNZ          wide4By1First
 
-wide4Row:
-	VMOVDQA32 Z2, Z6
-	MOVQ      DI, R10
-	MOVQ      DX, R9
-	MOVQ      AX, R11
+wide4By1Block:
+	VMOVDQU32 Z7, Z6
+	MOVQ      AX, CX
+	MOVQ      DX, BX
+	MOVQ      SI, DI
+	DECQ      40(SP)
+	JZ        wide4By1NextGroup
+	ADDQ      lda+48(FP), CX
+	ADDQ      ldc+24(FP), DI
+	JMP       wide4By1Next
 
-wide4Exponents:
-	VPBROADCASTD 4(R10), Z7
-	VPADDB       (R9), Z7, Z7
-	VPMAXSB      Z7, Z6, Z6
-	VPBROADCASTD 12(R10), Z7
-	VPADDB       320(R9), Z7, Z7
-	VPMAXSB      Z7, Z6, Z6
-	VPBROADCASTD 20(R10), Z7
-	VPADDB       640(R9), Z7, Z7
-	VPMAXSB      Z7, Z6, Z6
-	VPBROADCASTD 28(R10), Z7
-	VPADDB       960(R9), Z7, Z7
-	VPMAXSB      Z7, Z6, Z6
-	ADDQ         $0x20, R10
-	ADDQ         $0x00000500, R9
-	DECQ         R11
-	JNZ          wide4Exponents
-	VPSLLD       $0x17, Z6, Z7
-	VRANGEPS     $0x0b, (SI), Z7, Z7
-	VPANDD       Z1, Z7, Z7
-	VPSUBD       Z7, Z0, Z7
-	VPADDD       (SI), Z7, Z10
-	VCVTTPS2DQ   Z10, Z10
-	VPANDD       Z4, Z10, Z13
-	VPSRAD       $0x10, Z10, Z16
-	VPSLLD       $0x0f, Z6, Z8
-	VRANGEPS     $0x0b, 64(SI), Z8, Z8
-	VPANDD       Z1, Z8, Z8
-	VPSUBD       Z8, Z0, Z8
-	VPADDD       64(SI), Z8, Z11
-	VCVTTPS2DQ   Z11, Z11
-	VPANDD       Z4, Z11, Z14
-	VPSRAD       $0x10, Z11, Z17
-	VPSLLD       $0x07, Z6, Z9
-	VRANGEPS     $0x0b, 128(SI), Z9, Z9
-	VPANDD       Z1, Z9, Z9
-	VPSUBD       Z9, Z0, Z9
-	VPADDD       128(SI), Z9, Z12
-	VCVTTPS2DQ   Z12, Z12
-	VPANDD       Z4, Z12, Z15
-	VPSRAD       $0x10, Z12, Z18
-	VPSRLD       $0x01, Z6, Z6
-	VRANGEPS     $0x0b, 192(SI), Z6, Z6
-	VPANDD       Z1, Z6, Z6
-	VPSUBD       Z6, Z0, Z6
-	VPADDD       192(SI), Z6, Z19
-	VCVTTPS2DQ   Z19, Z19
-	VPANDD       Z4, Z19, Z20
-	VPSRAD       $0x10, Z19, Z21
-	MOVQ         DI, R9
-	MOVQ         DX, R10
-	MOVQ         AX, R11
-	SHRQ         $0x01, R11
+wide4By1NextGroup:
+	DECQ   48(SP)
+	JZ     wide4By1Next
+	MOVQ   24(SP), CX
+	MOVQ   CX, 40(SP)
+	MOVQ   56(SP), CX
+	MOVQ   R8, DI
+	SHLQ   $0x05, DI
+	ADDQ   DI, CX
+	IMUL3Q $0x00000500, R8, DI
+	ADDQ   DI, BX
+	MOVQ   CX, 56(SP)
+	MOVQ   8(SP), DI
 
-wide4At0Products:
-	VBROADCASTSS (R9), Z19
-	VMULPS       64(R10), Z19, Z10
-	VPADDD       Z7, Z10, Z10
-	VCVTTPS2DQ   Z10, Z10
-	VMULPS       128(R10), Z19, Z11
-	VPADDD       Z8, Z11, Z11
-	VCVTTPS2DQ   Z11, Z11
-	VMULPS       192(R10), Z19, Z12
-	VPADDD       Z9, Z12, Z12
-	VCVTTPS2DQ   Z12, Z12
-	VMULPS       256(R10), Z19, Z19
-	VPADDD       Z6, Z19, Z19
-	VCVTTPS2DQ   Z19, Z19
-	VBROADCASTSS 8(R9), Z22
-	VMULPS       384(R10), Z22, Z23
-	VPADDD       Z7, Z23, Z23
+wide4By1Next:
+	VMOVDQU32  Z2, Z7
+	VPSLLD     $0x17, Z6, Z8
+	VRANGEPS   $0x0b, (SI), Z8, Z8
+	VPANDD     Z1, Z8, Z8
+	VPSUBD     Z8, Z0, Z8
+	VPADDD     (SI), Z8, Z9
+	VCVTTPS2DQ Z9, Z9
+	VPANDD     Z4, Z9, Z10
+	VPSRAD     $0x10, Z9, Z11
+	VPSLLD     $0x0f, Z6, Z9
+	VRANGEPS   $0x0b, 64(SI), Z9, Z9
+	VPANDD     Z1, Z9, Z9
+	VPSUBD     Z9, Z0, Z12
+	VPADDD     64(SI), Z12, Z13
+	VCVTTPS2DQ Z13, Z13
+	VPANDD     Z4, Z13, Z14
+	VPSRAD     $0x10, Z13, Z15
+	VPSLLD     $0x07, Z6, Z9
+	VRANGEPS   $0x0b, 128(SI), Z9, Z9
+	VPANDD     Z1, Z9, Z9
+	VPSUBD     Z9, Z0, Z16
+	VPADDD     128(SI), Z16, Z17
+	VCVTTPS2DQ Z17, Z17
+	VPANDD     Z4, Z17, Z18
+	VPSRAD     $0x10, Z17, Z19
+	VPSRLD     $0x01, Z6, Z6
+	VRANGEPS   $0x0b, 192(SI), Z6, Z6
+	VPANDD     Z1, Z6, Z6
+	VPSUBD     Z6, Z0, Z6
+	VPADDD     192(SI), Z6, Z20
+	VCVTTPS2DQ Z20, Z20
+	VPANDD     Z4, Z20, Z21
+	VPSRAD     $0x10, Z20, Z22
+	MOVQ       R8, R9
+	SHRQ       $0x01, R9
+
+wide4By1At0:
+	VPBROADCASTD 4(CX), Z9
+	VPADDB       (BX), Z9, Z9
+	VPMAXSB      Z9, Z7, Z7
+	VPBROADCASTD (AX), Z20
+	VMULPS       64(DX), Z20, Z9
+	VPADDD       Z8, Z9, Z9
+	VCVTTPS2DQ   Z9, Z9
+	VMULPS       128(DX), Z20, Z13
+	VPADDD       Z12, Z13, Z13
+	VCVTTPS2DQ   Z13, Z13
+	VMULPS       192(DX), Z20, Z17
+	VPADDD       Z16, Z17, Z17
+	VCVTTPS2DQ   Z17, Z17
+	VMULPS       256(DX), Z20, Z20
+	VPADDD       Z6, Z20, Z20
+	VCVTTPS2DQ   Z20, Z20
+	VPBROADCASTD 12(CX), Z23
+	VPADDB       320(BX), Z23, Z23
+	VPMAXSB      Z23, Z7, Z7
+	VPBROADCASTD 8(AX), Z23
+	VMULPS       384(DX), Z23, Z24
+	VPADDD       Z8, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z9, Z9
+	VMULPS       448(DX), Z23, Z24
+	VPADDD       Z12, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z13, Z13
+	VMULPS       512(DX), Z23, Z24
+	VPADDD       Z16, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z17, Z17
+	VMULPS       576(DX), Z23, Z23
+	VPADDD       Z6, Z23, Z23
 	VCVTTPS2DQ   Z23, Z23
+	VPADDD       Z23, Z20, Z20
+	VPBROADCASTD 20(CX), Z23
+	VPADDB       640(BX), Z23, Z23
+	VPMAXSB      Z23, Z7, Z7
+	VPBROADCASTD 16(AX), Z23
+	VMULPS       704(DX), Z23, Z24
+	VPADDD       Z8, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z9, Z9
+	VMULPS       768(DX), Z23, Z24
+	VPADDD       Z12, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z13, Z13
+	VMULPS       832(DX), Z23, Z24
+	VPADDD       Z16, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z17, Z17
+	VMULPS       896(DX), Z23, Z23
+	VPADDD       Z6, Z23, Z23
+	VCVTTPS2DQ   Z23, Z23
+	VPADDD       Z23, Z20, Z20
+	VPBROADCASTD 28(CX), Z23
+	VPADDB       960(BX), Z23, Z23
+	VPMAXSB      Z23, Z7, Z7
+	VPBROADCASTD 24(AX), Z23
+	VMULPS       1024(DX), Z23, Z24
+	VPADDD       Z8, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z9, Z9
+	VMULPS       1088(DX), Z23, Z24
+	VPADDD       Z12, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z13, Z13
+	VMULPS       1152(DX), Z23, Z24
+	VPADDD       Z16, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z17, Z17
+	VMULPS       1216(DX), Z23, Z23
+	VPADDD       Z6, Z23, Z23
+	VCVTTPS2DQ   Z23, Z23
+	VPADDD       Z23, Z20, Z20
+	VPBROADCASTD 36(CX), Z23
+	VPADDB       1280(BX), Z23, Z23
+	VPMAXSB      Z23, Z7, Z7
+	VPBROADCASTD 32(AX), Z23
+	VMULPS       1344(DX), Z23, Z24
+	VPADDD       Z8, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z9, Z9
+	VMULPS       1408(DX), Z23, Z24
+	VPADDD       Z12, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z13, Z13
+	VMULPS       1472(DX), Z23, Z24
+	VPADDD       Z16, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z17, Z17
+	VMULPS       1536(DX), Z23, Z23
+	VPADDD       Z6, Z23, Z23
+	VCVTTPS2DQ   Z23, Z23
+	VPADDD       Z23, Z20, Z20
+	VPBROADCASTD 44(CX), Z23
+	VPADDB       1600(BX), Z23, Z23
+	VPMAXSB      Z23, Z7, Z7
+	VPBROADCASTD 40(AX), Z23
+	VMULPS       1664(DX), Z23, Z24
+	VPADDD       Z8, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z9, Z9
+	VMULPS       1728(DX), Z23, Z24
+	VPADDD       Z12, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z13, Z13
+	VMULPS       1792(DX), Z23, Z24
+	VPADDD       Z16, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z17, Z17
+	VMULPS       1856(DX), Z23, Z23
+	VPADDD       Z6, Z23, Z23
+	VCVTTPS2DQ   Z23, Z23
+	VPADDD       Z23, Z20, Z20
+	VPBROADCASTD 52(CX), Z23
+	VPADDB       1920(BX), Z23, Z23
+	VPMAXSB      Z23, Z7, Z7
+	VPBROADCASTD 48(AX), Z23
+	VMULPS       1984(DX), Z23, Z24
+	VPADDD       Z8, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z9, Z9
+	VMULPS       2048(DX), Z23, Z24
+	VPADDD       Z12, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z13, Z13
+	VMULPS       2112(DX), Z23, Z24
+	VPADDD       Z16, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z17, Z17
+	VMULPS       2176(DX), Z23, Z23
+	VPADDD       Z6, Z23, Z23
+	VCVTTPS2DQ   Z23, Z23
+	VPADDD       Z23, Z20, Z20
+	VPBROADCASTD 60(CX), Z23
+	VPADDB       2240(BX), Z23, Z23
+	VPMAXSB      Z23, Z7, Z7
+	VPBROADCASTD 56(AX), Z23
+	VMULPS       2304(DX), Z23, Z24
+	VPADDD       Z8, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z9, Z9
+	VMULPS       2368(DX), Z23, Z24
+	VPADDD       Z12, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z13, Z13
+	VMULPS       2432(DX), Z23, Z24
+	VPADDD       Z16, Z24, Z24
+	VCVTTPS2DQ   Z24, Z24
+	VPADDD       Z24, Z17, Z17
+	VMULPS       2496(DX), Z23, Z23
+	VPADDD       Z6, Z23, Z23
+	VCVTTPS2DQ   Z23, Z23
+	VPADDD       Z23, Z20, Z20
+	VPANDD       Z4, Z9, Z23
 	VPADDD       Z23, Z10, Z10
-	VMULPS       448(R10), Z22, Z23
-	VPADDD       Z8, Z23, Z23
-	VCVTTPS2DQ   Z23, Z23
-	VPADDD       Z23, Z11, Z11
-	VMULPS       512(R10), Z22, Z23
-	VPADDD       Z9, Z23, Z23
-	VCVTTPS2DQ   Z23, Z23
-	VPADDD       Z23, Z12, Z12
-	VMULPS       576(R10), Z22, Z22
-	VPADDD       Z6, Z22, Z22
-	VCVTTPS2DQ   Z22, Z22
-	VPADDD       Z22, Z19, Z19
-	VBROADCASTSS 16(R9), Z22
-	VMULPS       704(R10), Z22, Z23
-	VPADDD       Z7, Z23, Z23
-	VCVTTPS2DQ   Z23, Z23
-	VPADDD       Z23, Z10, Z10
-	VMULPS       768(R10), Z22, Z23
-	VPADDD       Z8, Z23, Z23
-	VCVTTPS2DQ   Z23, Z23
-	VPADDD       Z23, Z11, Z11
-	VMULPS       832(R10), Z22, Z23
-	VPADDD       Z9, Z23, Z23
-	VCVTTPS2DQ   Z23, Z23
-	VPADDD       Z23, Z12, Z12
-	VMULPS       896(R10), Z22, Z22
-	VPADDD       Z6, Z22, Z22
-	VCVTTPS2DQ   Z22, Z22
-	VPADDD       Z22, Z19, Z19
-	VBROADCASTSS 24(R9), Z22
-	VMULPS       1024(R10), Z22, Z23
-	VPADDD       Z7, Z23, Z23
-	VCVTTPS2DQ   Z23, Z23
-	VPADDD       Z23, Z10, Z10
-	VMULPS       1088(R10), Z22, Z23
-	VPADDD       Z8, Z23, Z23
-	VCVTTPS2DQ   Z23, Z23
-	VPADDD       Z23, Z11, Z11
-	VMULPS       1152(R10), Z22, Z23
-	VPADDD       Z9, Z23, Z23
-	VCVTTPS2DQ   Z23, Z23
-	VPADDD       Z23, Z12, Z12
-	VMULPS       1216(R10), Z22, Z22
-	VPADDD       Z6, Z22, Z22
-	VCVTTPS2DQ   Z22, Z22
-	VPADDD       Z22, Z19, Z19
-	VBROADCASTSS 32(R9), Z22
-	VMULPS       1344(R10), Z22, Z23
-	VPADDD       Z7, Z23, Z23
-	VCVTTPS2DQ   Z23, Z23
-	VPADDD       Z23, Z10, Z10
-	VMULPS       1408(R10), Z22, Z23
-	VPADDD       Z8, Z23, Z23
-	VCVTTPS2DQ   Z23, Z23
-	VPADDD       Z23, Z11, Z11
-	VMULPS       1472(R10), Z22, Z23
-	VPADDD       Z9, Z23, Z23
-	VCVTTPS2DQ   Z23, Z23
-	VPADDD       Z23, Z12, Z12
-	VMULPS       1536(R10), Z22, Z22
-	VPADDD       Z6, Z22, Z22
-	VCVTTPS2DQ   Z22, Z22
-	VPADDD       Z22, Z19, Z19
-	VBROADCASTSS 40(R9), Z22
-	VMULPS       1664(R10), Z22, Z23
-	VPADDD       Z7, Z23, Z23
-	VCVTTPS2DQ   Z23, Z23
-	VPADDD       Z23, Z10, Z10
-	VMULPS       1728(R10), Z22, Z23
-	VPADDD       Z8, Z23, Z23
-	VCVTTPS2DQ   Z23, Z23
-	VPADDD       Z23, Z11, Z11
-	VMULPS       1792(R10), Z22, Z23
-	VPADDD       Z9, Z23, Z23
-	VCVTTPS2DQ   Z23, Z23
-	VPADDD       Z23, Z12, Z12
-	VMULPS       1856(R10), Z22, Z22
-	VPADDD       Z6, Z22, Z22
-	VCVTTPS2DQ   Z22, Z22
-	VPADDD       Z22, Z19, Z19
-	VBROADCASTSS 48(R9), Z22
-	VMULPS       1984(R10), Z22, Z23
-	VPADDD       Z7, Z23, Z23
-	VCVTTPS2DQ   Z23, Z23
-	VPADDD       Z23, Z10, Z10
-	VMULPS       2048(R10), Z22, Z23
-	VPADDD       Z8, Z23, Z23
-	VCVTTPS2DQ   Z23, Z23
-	VPADDD       Z23, Z11, Z11
-	VMULPS       2112(R10), Z22, Z23
-	VPADDD       Z9, Z23, Z23
-	VCVTTPS2DQ   Z23, Z23
-	VPADDD       Z23, Z12, Z12
-	VMULPS       2176(R10), Z22, Z22
-	VPADDD       Z6, Z22, Z22
-	VCVTTPS2DQ   Z22, Z22
-	VPADDD       Z22, Z19, Z19
-	VBROADCASTSS 56(R9), Z22
-	VMULPS       2304(R10), Z22, Z23
-	VPADDD       Z7, Z23, Z23
-	VCVTTPS2DQ   Z23, Z23
-	VPADDD       Z23, Z10, Z10
-	VMULPS       2368(R10), Z22, Z23
-	VPADDD       Z8, Z23, Z23
-	VCVTTPS2DQ   Z23, Z23
-	VPADDD       Z23, Z11, Z11
-	VMULPS       2432(R10), Z22, Z23
-	VPADDD       Z9, Z23, Z23
-	VCVTTPS2DQ   Z23, Z23
-	VPADDD       Z23, Z12, Z12
-	VMULPS       2496(R10), Z22, Z22
-	VPADDD       Z6, Z22, Z22
-	VCVTTPS2DQ   Z22, Z22
-	VPADDD       Z22, Z19, Z19
-	VPANDD       Z4, Z10, Z22
-	VPADDD       Z22, Z13, Z13
-	VPSRAD       $0x10, Z10, Z10
-	VPADDD       Z10, Z16, Z16
-	VPANDD       Z4, Z11, Z10
-	VPADDD       Z10, Z14, Z14
-	VPSRAD       $0x10, Z11, Z11
-	VPADDD       Z11, Z17, Z17
-	VPANDD       Z4, Z12, Z10
-	VPADDD       Z10, Z15, Z15
-	VPSRAD       $0x10, Z12, Z12
-	VPADDD       Z12, Z18, Z18
-	VPANDD       Z4, Z19, Z10
-	VPADDD       Z10, Z20, Z20
-	VPSRAD       $0x10, Z19, Z19
-	VPADDD       Z19, Z21, Z21
-	ADDQ         $0x40, R9
-	ADDQ         $0x00000a00, R10
-	DECQ         R11
-	JNZ          wide4At0Products
-	VCVTDQ2PS    Z13, Z13
-	VCVTDQ2PS    Z16, Z10
-	VFMADD213PS  Z13, Z5, Z10
-	VPANDD       Z3, Z10, Z10
-	VPSUBUSW     Z7, Z10, Z10
-	VMOVDQU32    Z10, (SI)
+	VPSRAD       $0x10, Z9, Z9
+	VPADDD       Z9, Z11, Z11
+	VPANDD       Z4, Z13, Z9
+	VPADDD       Z9, Z14, Z14
+	VPSRAD       $0x10, Z13, Z13
+	VPADDD       Z13, Z15, Z15
+	VPANDD       Z4, Z17, Z9
+	VPADDD       Z9, Z18, Z18
+	VPSRAD       $0x10, Z17, Z17
+	VPADDD       Z17, Z19, Z19
+	VPANDD       Z4, Z20, Z9
+	VPADDD       Z9, Z21, Z21
+	VPSRAD       $0x10, Z20, Z20
+	VPADDD       Z20, Z22, Z22
+	ADDQ         $0x40, AX
+	ADDQ         $0x00000a00, DX
+	ADDQ         $0x40, CX
+	ADDQ         $0x00000a00, BX
+	DECQ         R9
+	JNZ          wide4By1At0
+	VCVTDQ2PS    Z10, Z10
+	VCVTDQ2PS    Z11, Z9
+	VFMADD213PS  Z10, Z5, Z9
+	VPANDD       Z3, Z9, Z9
+	VPSUBUSW     Z8, Z9, Z9
+	VMOVDQU32    Z9, (SI)
 	VCVTDQ2PS    Z14, Z14
-	VCVTDQ2PS    Z17, Z11
-	VFMADD213PS  Z14, Z5, Z11
-	VPANDD       Z3, Z11, Z11
-	VPSUBUSW     Z8, Z11, Z11
-	VMOVDQU32    Z11, 64(SI)
-	VCVTDQ2PS    Z15, Z15
-	VCVTDQ2PS    Z18, Z12
-	VFMADD213PS  Z15, Z5, Z12
-	VPANDD       Z3, Z12, Z12
-	VPSUBUSW     Z9, Z12, Z12
-	VMOVDQU32    Z12, 128(SI)
-	VCVTDQ2PS    Z20, Z20
-	VCVTDQ2PS    Z21, Z19
-	VFMADD213PS  Z20, Z5, Z19
-	VPANDD       Z3, Z19, Z19
-	VPSUBUSW     Z6, Z19, Z19
-	VMOVDQU32    Z19, 192(SI)
-	ADDQ         ldc+24(FP), SI
-	ADDQ         lda+48(FP), DI
-	DECQ         R8
-	JNZ          wide4Row
-	MOVQ         AX, R11
-	SHLQ         $0x05, R11
-	ADDQ         R11, CX
-	IMUL3Q       $0x00000500, AX, R11
-	ADDQ         R11, DX
-	DECQ         BX
-	JNZ          wide4Group
+	VCVTDQ2PS    Z15, Z13
+	VFMADD213PS  Z14, Z5, Z13
+	VPANDD       Z3, Z13, Z13
+	VPSUBUSW     Z12, Z13, Z13
+	VMOVDQU32    Z13, 64(SI)
+	VCVTDQ2PS    Z18, Z18
+	VCVTDQ2PS    Z19, Z17
+	VFMADD213PS  Z18, Z5, Z17
+	VPANDD       Z3, Z17, Z17
+	VPSUBUSW     Z16, Z17, Z17
+	VMOVDQU32    Z17, 128(SI)
+	VCVTDQ2PS    Z21, Z21
+	VCVTDQ2PS    Z22, Z20
+	VFMADD213PS  Z21, Z5, Z20
+	VPANDD       Z3, Z20, Z20
+	VPSUBUSW     Z6, Z20, Z20
+	VMOVDQU32    Z20, 192(SI)
+	MOVQ         CX, AX
+	MOVQ         BX, DX
+	MOVQ         DI, SI
+	MOVQ         R8, CX
+	SHLQ         $0x05, CX
+	SUBQ         CX, AX
+	IMUL3Q       $0x00000500, R8, CX
+	SUBQ         CX, DX
+	DECQ         32(SP)
+	JNZ          wide4By1Block
 
 done:
 	MOVQ         k+80(FP), AX

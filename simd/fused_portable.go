@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// fusedPortable is the kernels' twin in plain Go, on panels of the same layout with vectors of 8 lanes. It uses integers
-// beyond the products, so that no mode of the host's floating point can change it; a product of normal numbers that is
-// exact and normal is the same in every mode.
+// fusedPortable is the kernels' twin in plain Go, on panels of the same layout with vectors of 8 lanes. No mode of the
+// host's floating point can change it: its products are exact and its conversions truncate, both of normal numbers or
+// zeros, and the rest is integers.
 func fusedPortable(vectors int, c *float32, ldc, rows int, a *byte, lda int, b *byte, groups, group int, k *fusedConstants) bool {
 	const lanes, record = 8, 5 * 32
 	row := func(r int) []float32 {
@@ -17,18 +17,19 @@ func fusedPortable(vectors int, c *float32, ldc, rows int, a *byte, lda int, b *
 	for r := range rows {
 		for _, x := range row(r) {
 			m := math.Float32bits(x) &^ (1 << 31)
-			if m != 0 && m-k.low >= k.span {
+			if m != 0 && m-k.least >= k.span {
 				return false
 			}
 		}
 	}
 	alpha := k.scale - 127<<23 // in an exponent's place
-	clamp := int32(k.clamp & 0xFF)
-	align := int32(k.align >> 23)
+	clamp := int32(int8(k.clamp))
 	var largest [32]int32
+	var scale [32]uint32
 	var sums [32]int64
 	for r := range rows {
 		c := row(r)
+		scale, sums := scale[:len(c)], sums[:len(c)]
 		for i, x := range c {
 			if x != 0 {
 				c[i] = math.Float32frombits(math.Float32bits(x) + alpha)
@@ -42,26 +43,24 @@ func fusedPortable(vectors int, c *float32, ldc, rows int, a *byte, lda int, b *
 			}
 			for j := range group {
 				e := int32(*(*int8)(unsafe.Add(aAt, j*8+4)))
-				fields := (*[32]int8)(unsafe.Add(bAt, j*record))
-				for i, f := range fields { // byte 4·l+v belongs to lane l of vector v
+				for i, f := range (*[32]int8)(unsafe.Add(bAt, j*record)) {
 					largest[i] = max(largest[i], e+int32(f))
 				}
 			}
 			for i, x := range c {
-				f := max(largest[i%lanes*4+i/lanes], int32(math.Float32bits(x)>>23&0xFF))
-				largest[i%lanes*4+i/lanes] = f
-				sums[i] = truncated(math.Float32bits(x), align-f)
+				v, l := i/lanes, i%lanes // byte 4·l+v is that of lane l of vector v
+				scale[i] = k.align - max(uint32(largest[4*l+v])<<23, math.Float32bits(x)&k.exponent)
+				sums[i] = truncated(x, scale[i])
 			}
 			for j := range group {
 				x := *(*float32)(unsafe.Add(aAt, j*8))
-				values := (*[32]float32)(unsafe.Add(bAt, j*record+32))
-				for i := range c {
-					p := float32(x * values[i])
-					sums[i] += truncated(math.Float32bits(p), align-largest[i%lanes*4+i/lanes])
+				values := (*[32]float32)(unsafe.Add(bAt, j*record+32))[:len(c)]
+				for i, y := range values {
+					sums[i] += truncated(float32(x*y), scale[i])
 				}
 			}
 			for i := range c {
-				c[i] = math.Float32frombits(towardZero(sums[i], align-largest[i%lanes*4+i/lanes]) & k.cut)
+				c[i] = math.Float32frombits(towardZero(sums[i], int32(scale[i]>>23)) & k.cut)
 			}
 		}
 		for i, x := range c {
@@ -73,21 +72,9 @@ func fusedPortable(vectors int, c *float32, ldc, rows int, a *byte, lda int, b *
 	return true
 }
 
-// truncated is the f32 x, zero or normal, times 2^s, cut to an integer.
-func truncated(x uint32, s int32) int64 {
-	n := int64(x&0x007FFFFF | 0x00800000)
-	switch e := int32(x>>23&0xFF) + s - 127 - 23; {
-	case x<<1 == 0 || e < -23:
-		return 0
-	case e < 0:
-		n >>= -e
-	default:
-		n <<= e
-	}
-	if x>>31 != 0 {
-		return -n
-	}
-	return n
+// truncated is x times the power of two that scale adds to its bits, cut to an integer.
+func truncated(x float32, scale uint32) int64 {
+	return int64(math.Float32frombits(math.Float32bits(x) + scale))
 }
 
 // towardZero is n/2^s rounded to an f32, which must be normal or zero.

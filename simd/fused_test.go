@@ -1,7 +1,6 @@
 package simd
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -487,4 +486,387 @@ func TestFusedRandom(t *testing.T) {
 	}
 }
 
-var _ = fmt.Sprint
+// filled makes an operand whose element (lane, k) is at(lane, k).
+func filled(f format.Format, lanes, k int, at func(lane, k int) uint32) *operand {
+	return makeOperand(f, f, "", "k", lanes, k, at)
+}
+
+// encode is the bits of (-1)^neg · 2^e · 1.fraction, a subnormal where e is below the format's least exponent.
+func encode(f format.Format, e int, fraction uint32) uint32 {
+	l := layouts[f]
+	if field := e + l.bias; field >= 1 {
+		return uint32(field)<<l.mantissa | fraction
+	}
+	return (1<<l.mantissa | fraction) >> (1 - l.bias - e)
+}
+
+// TestFusedTails runs every length of K and every number of rows and columns.
+func TestFusedTails(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, f := range fusedLevels() {
+		for k := range 71 {
+			a, b := randomOperands(r, format.BF16, format.BF16, "normal", 1+k%3, 1+k%5, k)
+			if !runFused(t, f, fusedShapes()[k%16], a, b, newTile(f, f.NR).zero()) {
+				t.Fatalf("%v: declined K = %d", f.Level, k)
+			}
+		}
+		for m := range f.MR + 1 {
+			for _, n := range []int{0, 1, f.NR/4 - 1, f.NR / 4, f.NR/4 + 1, f.NR / 2, f.NR/2 + 1, f.NR*3/4 + 1, f.NR} {
+				a, b := randomOperands(r, format.F16, format.F16, "normal", m, n, 21)
+				if !runFused(t, f, FusedShape{16, 25, 23}, a, b, newTile(f, f.NR).zero()) {
+					t.Fatalf("%v: declined %d×%d", f.Level, m, n)
+				}
+			}
+		}
+	}
+}
+
+func (t *tile) zero() *tile {
+	for i := range t.c {
+		if math.Float32bits(t.c[i]) == fusedGuard && i%t.ldc < t.ldc {
+			t.c[i] = 0
+		}
+	}
+	return t
+}
+
+// TestFusedLayouts packs every layout of every format at full and at odd sizes.
+func TestFusedLayouts(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	s := FusedShape{16, 25, 23}
+	for _, f := range fusedLevels() {
+		for _, form := range append([]format.Format{format.F32}, fusedTestFormats...) {
+			as, rounding := form, format.Rounding("")
+			if form == format.F32 {
+				as, rounding = format.TF32, format.NearestEven
+			}
+			for _, layout := range fusedLayouts {
+				for _, size := range [][3]int{{f.MR, f.NR, 64}, {f.MR - 1, f.NR - 3, 37}, {9, 17, 8}} {
+					element := func(_, _ int) uint32 { return randomElement(r, as, "normal") }
+					a := makeOperand(form, as, rounding, layout, size[0], size[2], element)
+					b := makeOperand(form, as, rounding, layout, size[1], size[2], element)
+					if !runFused(t, f, s, a, b, newTile(f, f.NR).zero()) {
+						t.Fatalf("%v %v %s %v: declined", f.Level, form, layout, size)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestFusedLargeSums takes sums to and past 31 bits: full significands of one sign, alone or against c.
+func TestFusedLargeSums(t *testing.T) {
+	for _, f := range fusedLevels() {
+		for _, s := range fusedShapes() {
+			for _, form := range []format.Format{format.F16, format.BF16, format.TF32, format.E5M2, format.E4M3} {
+				most := uint32(1)<<layouts[form].mantissa - 1
+				for _, k := range []int{s.Group, 2 * s.Group, FusedMaxK} {
+					for _, negative := range []uint32{0, 1 << (layouts[form].width - 1)} {
+						// A few fractions below the fullest reach the limit between the two ways to sum.
+						for _, less := range []uint32{0, most / 16, most / 2, most} {
+							a := filled(form, 3, k, func(_, _ int) uint32 { return encode(form, 1, most) })
+							b := filled(form, 5, k, func(l, j int) uint32 {
+								if l == 1 && j%2 == 0 {
+									return 0
+								}
+								return encode(form, 1, most-less) | negative
+							})
+							acc := newTile(f, f.NR).zero()
+							for i := range 3 {
+								for j := range 5 {
+									acc.set(i, j, []uint32{0, 0x407FFFFF, 0xC07FFFFF, 0x4B7FFFFF, 0x3F800001}[(i+j)%5])
+								}
+							}
+							if !runFused(t, f, s, a, b, acc) {
+								t.Fatalf("%v %+v %v: declined", f.Level, s, form)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestFusedWindow walks products and accumulators through all exponents. What is taken must be right, and what lies well
+// inside must be taken.
+func TestFusedWindow(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	for _, f := range fusedLevels() {
+		taken := 0
+		for _, form := range []format.Format{format.BF16, format.TF32} {
+			for _, s := range []FusedShape{{16, 25, 23}, {8, 24, 23}, {4, 23, 23}, {32, 13, 13}, {16, 25, 13}} {
+				fraction := func() uint32 {
+					x := r.Uint32() & (1<<layouts[form].mantissa - 1)
+					if form == format.TF32 {
+						x &^= 0x1FFF
+					}
+					return x
+				}
+				for e := -266; e <= 254; e += 3 {
+					spread := []int{0, 1, 12, 40, 90, 100, 113, 126}[r.IntN(8)]
+					ea := max(min(e/2+r.IntN(9)-4, 127), -132)
+					eb := max(min(e-ea, 127), -132)
+					lowered := spread * r.IntN(2)
+					a := filled(form, 1, 6, func(_, k int) uint32 {
+						if k == 3 {
+							return 0
+						}
+						return encode(form, max(ea-k%2*(spread-lowered), -132), fraction()) | r.Uint32()>>31<<(layouts[form].width-1)
+					})
+					b := filled(form, 1, 6, func(_, k int) uint32 { return encode(form, max(eb-k/2%2*lowered, -132), fraction()) })
+					for c := -1; c < 255; c += 1 + r.IntN(9) {
+						acc := newTile(f, f.NR)
+						x := r.Uint32()&0x807FFFFF | uint32(max(c, 0))<<23
+						if c < 0 {
+							x &= 1 << 31
+						}
+						acc.set(0, 0, x)
+						ok := runFused(t, f, s, a, b, acc)
+						if ok {
+							taken++
+						}
+						if !ok && spread <= 12 && e >= -40 && e <= 60 && s.Fraction >= 23 && (c < 0 || c >= 127+e-30 && c <= 127+e+15) {
+							t.Fatalf("%v %+v %v: declined products of 2^%d, spread %d, with c of 2^%d", f.Level, s, form, e, spread, c-127)
+						}
+					}
+				}
+			}
+		}
+		t.Logf("%v: %d taken", f.Level, taken)
+	}
+}
+
+// TestFusedAccumulators puts every special accumulator beside ordinary products.
+func TestFusedAccumulators(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	cases := []struct {
+		c    uint32
+		take bool
+	}{{0, true}, {1 << 31, true}, {0x3F800000, true}, {0xBF800001, true}, {1, false}, {0x807FFFFF, false}, {0x7F800000, false},
+		{0xFF800000, false}, {0x7FC00000, false}, {0x7F800001, false}, {0xFFFFFFFF, false}, {0x7F7FFFFF, false}}
+	for _, f := range fusedLevels() {
+		for _, s := range fusedShapes() {
+			for _, c := range cases {
+				for _, at := range [][2]int{{0, 0}, {2, 0}, {1, f.NR/4 - 1}, {4, f.NR - 1}, {0, f.NR / 2}} {
+					a, b := randomOperands(r, format.F16, format.F16, "normal", 5, f.NR, 19)
+					acc := newTile(f, f.NR).zero()
+					acc.set(at[0], at[1], c.c)
+					if ok := runFused(t, f, s, a, b, acc); ok != c.take {
+						t.Fatalf("%v %+v: c = %08x taken: %v", f.Level, s, c.c, ok)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestFusedZeroSigns: a sum of zeros and one that cancels are +0, whatever the signs.
+func TestFusedZeroSigns(t *testing.T) {
+	for _, f := range fusedLevels() {
+		for _, s := range fusedShapes() {
+			a := filled(format.BF16, 3, 9, func(l, k int) uint32 {
+				switch l {
+				case 0:
+					return 0x8000
+				case 1:
+					return []uint32{0x3F81, 0xBF81}[k%2] &^ (0xFFFF * uint32(k/8)) // ± pairs, then a zero
+				}
+				return []uint32{0, 0x4000, 0x8000}[k%3]
+			})
+			b := filled(format.BF16, 4, 9, func(l, k int) uint32 {
+				if a := uint32(k % 3); l == 3 && a == 1 {
+					return 0x8000
+				}
+				return []uint32{0x3F81, 0xBF81, 0, 0x3F81}[l]
+			})
+			acc := newTile(f, f.NR).zero()
+			for j := range 4 {
+				acc.set(0, j, 1<<31)
+			}
+			if !runFused(t, f, s, a, b, acc) {
+				t.Fatalf("%v %+v: declined", f.Level, s)
+			}
+			if x := acc.get(0, 0) | acc.get(1, 0) | acc.get(1, 1) | acc.get(2, 3); x != 0 {
+				t.Fatalf("%v %+v: a zero sum gave %08x", f.Level, s, x)
+			}
+		}
+	}
+}
+
+// TestFusedSpecials: one NaN or infinity anywhere makes the tile decline.
+func TestFusedSpecials(t *testing.T) {
+	r := rand.New(rand.NewPCG(13, 14))
+	specials := map[format.Format][]uint32{
+		format.F16: {0x7C00, 0xFC00, 0x7C01, 0xFFFF}, format.BF16: {0x7F80, 0xFF80, 0x7F81, 0xFFFF},
+		format.TF32: {0x7F800000, 0xFF800000, 0x7F800001, 0xFFFFFFFF}, format.E4M3: {0x7F, 0xFF},
+		format.E5M2: {0x7C, 0xFD, 0x7F}, format.E4M3FNUZ: {0x80}, format.E5M2FNUZ: {0x80},
+		format.F32: {0x7F800000, 0x7F7FFFFF}, // the latter rounds to infinity
+	}
+	for _, f := range fusedLevels() {
+		for form, bits := range specials {
+			as, rounding := form, format.Rounding("")
+			if form == format.F32 {
+				as, rounding = format.TF32, format.NearestAway
+			}
+			for _, x := range bits {
+				for _, layout := range []string{"lanes", "k", "odd"} {
+					m, n, k := 1+r.IntN(f.MR), 1+r.IntN(f.NR), 1+r.IntN(66)
+					lane, at := r.IntN(m), r.IntN(k)
+					inA := r.IntN(2) == 0
+					if !inA {
+						lane = r.IntN(n)
+					}
+					element := func(here bool) func(l, j int) uint32 {
+						return func(l, j int) uint32 {
+							if here && l == lane && j == at {
+								return x
+							}
+							return randomElement(r, as, "normal")
+						}
+					}
+					a := makeOperand(form, as, rounding, layout, m, k, element(inA))
+					b := makeOperand(form, as, rounding, layout, n, k, element(!inA))
+					if runFused(t, f, FusedShape{8, 25, 23}, a, b, newTile(f, f.NR).zero()) {
+						t.Fatalf("%v: took %v %x", f.Level, form, x)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestFusedChain continues one tile's chains through many strips.
+func TestFusedChain(t *testing.T) {
+	r := rand.New(rand.NewPCG(15, 16))
+	for _, f := range fusedLevels() {
+		for _, s := range []FusedShape{{16, 25, 23}, {8, 24, 23}, {32, 13, 13}} {
+			acc := newTile(f, f.NR).zero()
+			for i := range 30 {
+				a, b := randomOperands(r, format.BF16, format.BF16, fusedKinds[i%5/4*4], 3, 7, 16*(1+r.IntN(12)))
+				if !runFused(t, f, s, a, b, acc) {
+					t.Fatalf("%v %+v: declined strip %d", f.Level, s, i)
+				}
+			}
+		}
+	}
+}
+
+// TestFusedMismatch: panels that do not belong together are declined.
+func TestFusedMismatch(t *testing.T) {
+	r := rand.New(rand.NewPCG(17, 18))
+	s, other := FusedShape{16, 25, 23}, FusedShape{8, 25, 23}
+	for _, f := range fusedLevels() {
+		a, b := randomOperands(r, format.F16, format.F16, "normal", 2, 2, 16)
+		short, _ := randomOperands(r, format.F16, format.F16, "normal", 2, 2, 15)
+		wrong := *a
+		wrong.source.As = format.BF16
+		c := make([]float32, f.MR*f.NR)
+		var pa, pb FusedPanel
+		f.PackB(&pb, &b.source, s)
+		for name, pack := range map[string]func(){
+			"shape":   func() { f.PackA(&pa, &a.source, other) },
+			"length":  func() { f.PackA(&pa, &short.source, s) },
+			"operand": func() { f.PackB(&pa, &a.source, s) },
+			"format":  func() { f.PackA(&pa, &wrong.source, s) },
+			"level":   func() { FusedKernel(map[bool]Level{true: AVX2, false: Portable}[f.Level == Portable]).PackA(&pa, &a.source, s) },
+		} {
+			if name == "level" && !assembly {
+				continue
+			}
+			if pack(); f.Run(c, f.NR, &pa, &pb, s) {
+				t.Errorf("%v: took panels of another %s", f.Level, name)
+			}
+		}
+	}
+	if FusedSupports(format.F64, format.F64, s) || FusedSupports(format.F16, format.F16, FusedShape{16, 35, 23}) ||
+		FusedSupports(format.F16, format.F16, FusedShape{5, 25, 23}) || !FusedSupports(format.E4M3, format.E5M2, FusedShape{32, 13, 13}) {
+		t.Error("FusedSupports is wrong")
+	}
+}
+
+// TestFusedPanels compares the packing of AVX2 with that of portable Go, whose panels have the same layout.
+func TestFusedPanels(t *testing.T) {
+	f, twin := FusedKernel(AVX2), FusedKernel(Portable)
+	if !assembly {
+		t.Skip("this build has no assembly")
+	}
+	r := rand.New(rand.NewPCG(19, 20))
+	var p, q FusedPanel
+	for _, form := range fusedTestFormats {
+		for _, kind := range fusedKinds {
+			for range 12 {
+				a, b := randomOperands(r, form, form, kind, 1+r.IntN(f.MR), 1+r.IntN(f.NR), 1+r.IntN(100))
+				s := fusedShapes()[r.IntN(16)]
+				for _, columns := range []bool{false, true} {
+					source := &a.source
+					if columns {
+						source = &b.source
+					}
+					f.pack(&p, source, s, columns)
+					twin.pack(&q, source, s, columns)
+					if p.refused != q.refused || !p.refused && (p.least != q.least || p.greatest != q.greatest || p.leastNormal != q.leastNormal ||
+						p.crowd != q.crowd || p.shift != q.shift || string(p.used()) != string(q.used())) {
+						t.Fatalf("%v %s %+v columns=%v: the panels differ: refused %v %v, least %d %d, greatest %d %d, crowd %d %d", form, kind, source,
+							columns, p.refused, q.refused, p.least, q.least, p.greatest, q.greatest, p.crowd, q.crowd)
+					}
+				}
+			}
+		}
+	}
+}
+
+// used is the panel's bytes without the gaps between rows of A.
+func (p *FusedPanel) used() (used []byte) {
+	if p.columns {
+		return p.data
+	}
+	for l := range p.lanes {
+		used = append(used, p.data[l*p.stride:l*p.stride+8*p.padded]...)
+	}
+	return used
+}
+
+// TestFusedAllocations: once its panels have grown, a kernel allocates nothing.
+func TestFusedAllocations(t *testing.T) {
+	r := rand.New(rand.NewPCG(21, 22))
+	s := FusedShape{16, 25, 23}
+	for _, f := range fusedLevels() {
+		a, b := randomOperands(r, format.BF16, format.BF16, "normal", f.MR, f.NR, 40)
+		c := make([]float32, f.MR*f.NR)
+		var pa, pb FusedPanel
+		n := testing.AllocsPerRun(10, func() {
+			f.PackA(&pa, &a.source, s)
+			f.PackB(&pb, &b.source, s)
+			f.Run(c, f.NR, &pa, &pb, s)
+		})
+		if n != 0 {
+			t.Errorf("%v: %v allocations a tile", f.Level, n)
+		}
+	}
+}
+
+// FuzzFused lets a fuzzer choose the bits of a tile of one element.
+func FuzzFused(f *testing.F) {
+	f.Add([]byte("\x80\x3f\x81\xbf\x00\x00\x80\x3f"), uint32(0x3F800000), uint8(1), uint8(2))
+	f.Add([]byte{0xFF, 0x7B, 0xFF, 0x7B, 0x01, 0x00, 0x01, 0x80}, uint32(1<<31), uint8(0), uint8(10))
+	f.Fuzz(func(t *testing.T, data []byte, c uint32, form, shape uint8) {
+		x := fusedTestFormats[int(form)%len(fusedTestFormats)]
+		s := fusedShapes()[shape%16]
+		size := max(layouts[x].width/8, 1)
+		k := min(len(data)/(2*size), FusedMaxK)
+		element := func(i int) (v uint32) {
+			for j := range size {
+				v |= uint32(data[i*size+j]) << (8 * j)
+			}
+			return v
+		}
+		a := filled(x, 1, k, func(_, j int) uint32 { return element(2 * j) })
+		b := filled(x, 1, k, func(_, j int) uint32 { return element(2*j + 1) })
+		for _, kernel := range fusedLevels() {
+			acc := newTile(kernel, kernel.NR)
+			acc.set(0, 0, c)
+			runFused(t, kernel, s, a, b, acc)
+		}
+	})
+}

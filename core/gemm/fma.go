@@ -52,7 +52,7 @@ type chain32 struct {
 
 func newChain32(j *job, memory *workspace) *chain32 {
 	k := simd.Chain32Kernel(j.level)
-	return &chain32{kernel: k, panels: panels[simd.Panel32]{job: j, memory: &memory.chain32, mr: k.MR, nr: k.NR, kc: k.KC, packA: k.PackA, packB: k.PackB}}
+	return &chain32{float32Merge: float32Merge{j.level}, kernel: k, panels: panels[simd.Panel32]{job: j, memory: &memory.chain32, mr: k.MR, nr: k.NR, kc: k.KC, packA: k.PackA, packB: k.PackB}}
 }
 
 func (c *chain32) chain(acc []float32, ld int, t tile, ranges []plan.Range) {

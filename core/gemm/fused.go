@@ -20,7 +20,7 @@ type fusedChainer struct {
 }
 
 func newFusedChainer(j *job, memory *workspace) *fusedChainer {
-	f := &fusedChainer{job: j, memory: memory, wide: newWideStep(&j.step), rowsOf: decoderOf(j.rows.as), colsOf: decoderOf(j.columns.as), rowPad: 4, columnPad: 16}
+	f := &fusedChainer{float32Merge: float32Merge{j.level}, job: j, memory: memory, wide: newWideStep(&j.step), rowsOf: decoderOf(j.rows.as), colsOf: decoderOf(j.columns.as), rowPad: 4, columnPad: 16}
 	if shape, ok := fusedShape(&j.step); ok {
 		f.shape, f.kernel = shape, simd.FusedKernel(j.level)
 	}

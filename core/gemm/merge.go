@@ -3,10 +3,11 @@ package gemm
 import (
 	"github.com/hawkeye-audit/hawkeye/core/format"
 	"github.com/hawkeye-audit/hawkeye/core/plan"
+	"github.com/hawkeye-audit/hawkeye/simd"
 )
 
 // float32Merge rounds and adds f32 partial sums; every NaN is the canonical one (docs/arithmetic.md).
-type float32Merge struct{}
+type float32Merge struct{ level simd.Level }
 
 func (float32Merge) first(sum []float32, m *plan.Merge) {
 	if m.Partial != format.F32 {
@@ -28,15 +29,10 @@ func (float32Merge) first(sum []float32, m *plan.Merge) {
 	}
 }
 
-func (float32Merge) merge(sum, partial []float32, m *plan.Merge) {
+func (m32 float32Merge) merge(sum, partial []float32, m *plan.Merge) {
 	partial = partial[:len(sum)]
 	if m.Partial == format.F32 && m.Sum == format.F32 {
-		for i, v := range partial {
-			if v += sum[i]; v != v {
-				v = nan32
-			}
-			sum[i] = v
-		}
+		simd.AddFloat32(m32.level, sum, partial)
 		return
 	}
 	for i, v := range partial {

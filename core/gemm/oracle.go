@@ -10,6 +10,9 @@ import (
 // The oracle path calls the scalar model of package step for every element. It is what every other path is tested
 // against, and runs the steps that have no faster path.
 
+// pieceGroups is how many groups of a chain are gathered at once.
+const pieceGroups = 256
+
 // scalarModel gathers one element's operands and runs a chain on bit patterns.
 type scalarModel struct {
 	job  *job
@@ -19,18 +22,30 @@ type scalarModel struct {
 // element continues the accumulator c, a bit pattern of the step's result format, through one range.
 func (s *scalarModel) element(t tile, row, column int, r plan.Range, c uint64) uint64 {
 	j := s.job
-	s.a, s.b = s.a[:0], s.b[:0]
-	for k := r.Start; k < r.Stop; k += r.Stride() {
-		s.a = append(s.a, j.rows.bits(t.batch, t.row+row, k))
-		s.b = append(s.b, j.columns.bits(t.batch, t.column+column, k))
+	// Pieces of whole groups, so that a long chain can be stopped and holds little memory; padding belongs to the last.
+	piece := pieceGroups * j.step.Span() * r.Stride()
+	for start := r.Start; ; start += piece {
+		s.a, s.b = s.a[:0], s.b[:0]
+		last := r.Stop-start <= piece
+		for k := start; k < r.Stop && k < start+piece; k += r.Stride() {
+			s.a = append(s.a, j.rows.bits(t.batch, t.row+row, k))
+			s.b = append(s.b, j.columns.bits(t.batch, t.column+column, k))
+		}
+		if last {
+			// One zero product does what any number of them does.
+			if r.Pad > 0 {
+				s.a, s.b = append(s.a, 0), append(s.b, 0)
+			}
+		}
+		if j.swapped {
+			c = j.step.Dot(s.b, s.a, c)
+		} else {
+			c = j.step.Dot(s.a, s.b, c)
+		}
+		if last || j.stopped() {
+			return c
+		}
 	}
-	for range r.Pad {
-		s.a, s.b = append(s.a, 0), append(s.b, 0)
-	}
-	if j.swapped {
-		return j.step.Dot(s.b, s.a, c)
-	}
-	return j.step.Dot(s.a, s.b, c)
 }
 
 // over calls each for every element of the tile.

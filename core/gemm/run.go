@@ -16,6 +16,8 @@ import (
 const (
 	tileRows    = 512
 	tileColumns = 512
+	// A plan that merges keeps several such tiles, which are to stay in the second cache.
+	mergedRows = 128
 	// The scalar model is slow enough that small tiles balance and stop better.
 	oracleTile = 16
 )
@@ -66,6 +68,9 @@ type tiling struct {
 
 func (j *job) cut(threads, rowPad, columnPad int) tiling {
 	t := tiling{rows: j.rows.lanes, columns: j.columns.lanes, rowTile: tileRows, columnTile: tileColumns}
+	if j.tree.Depth() > 1 {
+		t.rowTile = mergedRows
+	}
 	if j.level == simd.Oracle {
 		t.rowTile, t.columnTile = oracleTile, oracleTile
 	}

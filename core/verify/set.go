@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/hawkeye-audit/hawkeye/core/cases"
@@ -27,14 +29,23 @@ func OpenSet(path string) (*Set, error) {
 	first, _, _ := bytes.Cut(bytes.TrimSpace(text), []byte("\n"))
 	var probe map[string]json.RawMessage
 	if err := json.Unmarshal(first, &probe); err != nil {
-		return nil, fmt.Errorf("%s is no set of recorded cases: its first line is not a JSON object", path)
+		return nil, malformed(fmt.Errorf("%s is no set of recorded cases: its first line is not a JSON object", path))
 	}
 	if _, ok := probe["instruction"]; ok {
 		instructions, err := cases.ReadInstructions(path)
-		return &Set{instructions: instructions}, err
+		return &Set{instructions: instructions}, malformed(err)
 	}
 	golden, err := cases.ReadGolden(path)
-	return &Set{golden: golden}, err
+	return &Set{golden: golden}, malformed(err)
+}
+
+// malformed marks an error that is about what a file says, not about reading it.
+func malformed(err error) error {
+	var file *fs.PathError
+	if err == nil || errors.As(err, &file) {
+		return err
+	}
+	return &gemm.Error{Kind: gemm.KindArgument, Message: err.Error()}
 }
 
 // Len counts the cases.

@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
     int file = mkstemps(path, 6);
     CHECK(file >= 0 && write(file, "not json\n", 9) == 9);
     close(file);
-    CHECK_STATUS(HAWKEYE_ERROR_IO, hawkeye_set_open(path, &set, NULL, M_));
+    CHECK_STATUS(HAWKEYE_ERROR_ARGUMENT, hawkeye_set_open(path, &set, NULL, M_));
     CHECK(set == 0);
     unlink(path);
     CHECK_STATUS(HAWKEYE_ERROR_IO, hawkeye_set_open(".", &set, NULL, M_));

@@ -2,10 +2,10 @@
 
     python tests/gpu/compare_matmul.py [--cases N] [--seed S] [--json FILE]
 
-Needs torch with CUDA and an installed hawkeye. Only products that one kernel computed with one accumulator, k
-ascending, are compared: nvjet without split-K, and for tf32 also CUTLASS and xmma in one launch where K is a multiple of
-64. The others are counted. Inputs cancel: the exact result nearly vanishes, so that every low bit of every partial sum
-shows. Exit status 1 when a compared product differs.
+Needs torch with CUDA and an installed hawkeye. Only products that one kernel computed with one accumulator,
+k ascending, are compared: nvjet without split-K, and for tf32 also CUTLASS and xmma in one launch where K is a
+multiple of 64. The others are counted. Inputs cancel: the exact result nearly vanishes, so that every low bit of every
+partial sum shows. Exit status 1 when a compared product differs.
 """
 
 from __future__ import annotations

@@ -94,3 +94,15 @@ func param(name string) Mem {
 	}
 	return b.Addr
 }
+
+// broadcast fills a vector with a word.
+func (s isa) broadcast(word uint32, v reg.VecVirtual) {
+	t := GP32()
+	MOVL(U32(word), t)
+	if s.bytes == 64 {
+		VPBROADCASTD(t, v)
+		return
+	}
+	VMOVD(t, v.AsX())
+	VPBROADCASTD(v.AsX(), v)
+}
