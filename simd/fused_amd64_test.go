@@ -21,11 +21,12 @@ func TestFusedMXCSR(t *testing.T) {
 				o.memory[i] &^= 0x40
 			}
 		}
+		start := make([]float32, f.MR*f.NR)
+		for i := range start {
+			start[i] = float32(i%7-3) / 3
+		}
 		run := func(p, q *FusedPanel) ([]float32, bool) {
-			c := make([]float32, f.MR*f.NR)
-			for i := range c {
-				c[i] = float32(i%7-3) / 3
-			}
+			c := append([]float32(nil), start...)
 			f.PackA(p, &a.source, s)
 			f.PackB(q, &b.source, s)
 			return c, f.Run(c, f.NR, p, q, s)

@@ -608,13 +608,16 @@ func TestFusedWindow(t *testing.T) {
 					ea := max(min(e/2+r.IntN(9)-4, 127), -132)
 					eb := max(min(e-ea, 127), -132)
 					lowered := spread * r.IntN(2)
-					a := filled(form, 1, 6, func(_, k int) uint32 {
-						if k == 3 {
+					every := []int{1, s.Group}[r.IntN(2)] // the small ones among the large, or groups of them alone
+					length, flip, zero := 6*every, r.IntN(2), r.IntN(4)
+					// A second row has the small ones only: there is nothing large to hide what is lost of them.
+					a := filled(form, 2, length, func(l, k int) uint32 {
+						if k/every == zero {
 							return 0
 						}
-						return encode(form, max(ea-k%2*(spread-lowered), -132), fraction()) | r.Uint32()>>31<<(layouts[form].width-1)
+						return encode(form, max(ea-max(l, (k/every+flip)%2)*(spread-lowered), -132), fraction()) | r.Uint32()>>31<<(layouts[form].width-1)
 					})
-					b := filled(form, 1, 6, func(_, k int) uint32 { return encode(form, max(eb-k/2%2*lowered, -132), fraction()) })
+					b := filled(form, 1, length, func(_, k int) uint32 { return encode(form, max(eb-(k/every/2+flip)%2*lowered, -132), fraction()) })
 					for c := -1; c < 255; c += 1 + r.IntN(9) {
 						acc := newTile(f, f.NR)
 						x := r.Uint32()&0x807FFFFF | uint32(max(c, 0))<<23
@@ -622,9 +625,13 @@ func TestFusedWindow(t *testing.T) {
 							x &= 1 << 31
 						}
 						acc.set(0, 0, x)
+						acc.set(1, 0, x*uint32(r.IntN(2)))
 						ok := runFused(t, f, s, a, b, acc)
 						if ok {
 							taken++
+						}
+						if ok && c == 0 && x<<1 != 0 {
+							t.Fatalf("%v %+v %v: took a subnormal accumulator", f.Level, s, form)
 						}
 						if !ok && spread <= 12 && e >= -40 && e <= 60 && s.Fraction >= 23 && (c < 0 || c >= 127+e-30 && c <= 127+e+15) {
 							t.Fatalf("%v %+v %v: declined products of 2^%d, spread %d, with c of 2^%d", f.Level, s, form, e, spread, c-127)
@@ -634,6 +641,34 @@ func TestFusedWindow(t *testing.T) {
 			}
 		}
 		t.Logf("%v: %d taken", f.Level, taken)
+	}
+}
+
+// TestFusedOverflow takes sums to and past f32's largest number.
+func TestFusedOverflow(t *testing.T) {
+	for _, f := range fusedLevels() {
+		taken, infinite := 0, 0
+		for _, s := range fusedShapes() {
+			for _, k := range []int{1, 2, 16, 40} {
+				for e := 118; e <= 127; e++ {
+					for c := 120; c <= 127; c++ {
+						a := filled(format.BF16, 1, k, func(_, _ int) uint32 { return encode(format.BF16, e/2, 0x7F) })
+						b := filled(format.BF16, 1, k, func(_, _ int) uint32 { return encode(format.BF16, e-e/2, 0x7F) })
+						acc := newTile(f, f.NR)
+						acc.set(0, 0, uint32(c+127)<<23|0x7FFFFF)
+						if runFused(t, f, s, a, b, acc) {
+							taken++
+						}
+						if acc.get(0, 0)>>23 == 0xFF {
+							infinite++
+						}
+					}
+				}
+			}
+		}
+		if taken == 0 || infinite > 0 {
+			t.Errorf("%v: %d taken, %d of them infinite", f.Level, taken, infinite)
+		}
 	}
 }
 
@@ -769,7 +804,9 @@ func TestFusedMismatch(t *testing.T) {
 			"length":  func() { f.PackA(&pa, &short.source, s) },
 			"operand": func() { f.PackB(&pa, &a.source, s) },
 			"format":  func() { f.PackA(&pa, &wrong.source, s) },
-			"level":   func() { FusedKernel(map[bool]Level{true: AVX2, false: Portable}[f.Level == Portable]).PackA(&pa, &a.source, s) },
+			"level": func() {
+				FusedKernel(map[bool]Level{true: AVX2, false: Portable}[f.Level == Portable]).PackA(&pa, &a.source, s)
+			},
 		} {
 			if name == "level" && !assembly {
 				continue

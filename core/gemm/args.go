@@ -61,37 +61,46 @@ func fail(kind Kind, text string, args ...any) error {
 
 // check refuses what does not fit together and what is not known, before anything is computed.
 func (a *Args) check() error {
+	if err := a.checkOperands(); err != nil {
+		return err
+	}
+	if err := a.D.Check("d"); err != nil {
+		return err
+	}
+	if err := a.checkCall(); err != nil {
+		return err
+	}
+	return a.checkOverlap()
+}
+
+// checkOperands looks at every matrix that is read by itself.
+func (a *Args) checkOperands() error {
 	if a.Profile == nil {
 		return fail(KindArgument, "the profile is missing")
 	}
 	for _, m := range []struct {
-		name   string
-		matrix *Matrix
-	}{{"a", a.A}, {"b", a.B}, {"d", a.D}} {
+		name     string
+		matrix   *Matrix
+		optional bool
+	}{{"a", a.A, false}, {"b", a.B, false}, {"c", a.C, true}, {"start", a.Start, true}} {
+		if m.matrix == nil && m.optional {
+			continue
+		}
 		if err := m.matrix.Check(m.name); err != nil {
 			return err
 		}
 	}
-	for _, m := range []struct {
-		name   string
-		matrix *Matrix
-	}{{"c", a.C}, {"start", a.Start}} {
-		if m.matrix != nil {
-			if err := m.matrix.Check(m.name); err != nil {
-				return err
-			}
+	return nil
+}
+
+// checkCall looks at whether the parts of the call go together.
+func (a *Args) checkCall() error {
+	for _, check := range []func() error{a.checkShapes, a.checkFormats, a.checkEpilogue} {
+		if err := check(); err != nil {
+			return err
 		}
 	}
-	if err := a.checkShapes(); err != nil {
-		return err
-	}
-	if err := a.checkFormats(); err != nil {
-		return err
-	}
-	if err := a.checkEpilogue(); err != nil {
-		return err
-	}
-	return a.checkOverlap()
+	return nil
 }
 
 // checkOverlap refuses outputs that share memory with themselves or with what is read. Layouts are valid by now.

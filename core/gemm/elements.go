@@ -16,30 +16,51 @@ type Position struct{ Batch, Row, Column int }
 // Elements computes single output elements anywhere in the output, as bit patterns of the format of a.D, whose memory is
 // not touched. It serves to test a profile on recorded samples before the whole output is computed.
 func Elements(ctx context.Context, a *Args, at []Position) ([]uint64, error) {
-	if a.Profile == nil {
-		return nil, fail(KindArgument, "the profile is missing")
-	}
-	for _, check := range []func() error{a.checkShapes, a.checkFormats, a.checkEpilogue} {
-		if err := check(); err != nil {
-			return nil, err
-		}
-	}
-	j, err := newJob(ctx, a)
-	if err != nil {
-		return nil, err
-	}
 	values := make([]uint64, len(at))
-	run := j.elementRunner()
-	return values, guard(func() {
+	var err error
+	fault := guard(func() {
+		// From the start: the host's rounding mode must not reach alpha and beta on their way to f32.
 		simd.WithDefaultFloats(func() {
+			var j *job
+			if j, err = elementsJob(ctx, a, at); err != nil {
+				return
+			}
+			run := j.elementRunner()
 			for i, p := range at {
 				if ctx.Err() != nil {
-					break
+					return
 				}
 				values[i] = run(tile{batch: p.Batch, row: p.Row, rows: 1, column: p.Column, columns: 1})
 			}
 		})
 	})
+	switch {
+	case fault != nil:
+		return nil, fault
+	case err != nil:
+		return nil, err
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	}
+	return values, nil
+}
+
+func elementsJob(ctx context.Context, a *Args, at []Position) (*job, error) {
+	if err := a.checkOperands(); err != nil {
+		return nil, err
+	}
+	if a.D == nil {
+		return nil, fail(KindArgument, "d is missing: its sizes and format are needed, its memory is not")
+	}
+	if err := a.checkCall(); err != nil {
+		return nil, err
+	}
+	for i, p := range at {
+		if p.Batch < 0 || p.Batch >= a.D.Batch || p.Row < 0 || p.Row >= a.D.Rows || p.Column < 0 || p.Column >= a.D.Columns {
+			return nil, fail(KindShape, "at[%d] is (%d, %d, %d), but d is %d×%d×%d", i, p.Batch, p.Row, p.Column, a.D.Batch, a.D.Rows, a.D.Columns)
+		}
+	}
+	return newJob(ctx, a)
 }
 
 // elementRunner chooses the scalar path for the step: the same arithmetic as newRunner's paths, one element at a time.
@@ -47,7 +68,7 @@ func (j *job) elementRunner() func(tile) uint64 {
 	p, e, memory := &j.step, &j.epilogue, new(workspace)
 	oracle := scalarModel{job: j}
 	of32 := func(c chainer[float32]) func(tile) uint64 {
-		eval := &evaluator[float32]{chainer: c, levels: &memory.float32s, stopped: j.stopped}
+		eval := &evaluator[float32]{chainer: c, levels: &memory.float32s, stopped: j.stopped, start: startOf[float32](j)}
 		return func(t tile) uint64 {
 			acc, _ := eval.evaluate(j.tree, t)
 			return e.element32(t.batch, t.row, t.column, acc[0])
@@ -55,7 +76,7 @@ func (j *job) elementRunner() func(tile) uint64 {
 	}
 	switch {
 	case p.Result == format.F64:
-		eval := &evaluator[float64]{chainer: &oracle64{scalarModel: oracle}, levels: &memory.float64s, stopped: j.stopped}
+		eval := &evaluator[float64]{chainer: &oracle64{scalarModel: oracle}, levels: &memory.float64s, stopped: j.stopped, start: startOf[float64](j)}
 		if j.fastFMA() {
 			eval.chainer = &element64{scalarModel: oracle}
 		}
@@ -64,14 +85,14 @@ func (j *job) elementRunner() func(tile) uint64 {
 			return math.Float64bits(e.element64(t.batch, t.row, t.column, acc[0]))
 		}
 	case p.Result == format.S32:
-		eval := &evaluator[int32]{chainer: &oracleInt{scalarModel: oracle}, levels: &memory.int32s, stopped: j.stopped}
+		eval := &evaluator[int32]{chainer: &oracleInt{scalarModel: oracle}, levels: &memory.int32s, stopped: j.stopped, start: startOf[int32](j)}
 		return func(t tile) uint64 {
 			acc, _ := eval.evaluate(j.tree, t)
 			return uint64(uint32(acc[0]))
 		}
 	case j.level != simd.Oracle && wideFits(p):
 		f := newFusedChainer(j, memory)
-		f.kernel, f.rowPad, f.columnPad = nil, 1, 1
+		f.kernel, f.far, f.rowPad, f.columnPad = nil, nil, 1, 1
 		return of32(f)
 	case j.fastFMA():
 		return of32(&element32{scalarModel: oracle})
@@ -79,10 +100,17 @@ func (j *job) elementRunner() func(tile) uint64 {
 	return of32(&oracle32{scalarModel: oracle, half: p.Result == format.F16})
 }
 
-// fastFMA tells whether the chain kernels compute the step.
+// fastFMA tells whether the chain kernels compute the step: a fused multiply-add as IEEE 754 has it. NaNs of f64 are the
+// scalar model's everywhere, so that their rules may be any.
 func (j *job) fastFMA() bool {
 	p := &j.step
-	if j.level == simd.Oracle || p.Kind != step.FMA || p.ResultRounding != format.NearestEven || p.FlushInputs || p.FlushOutputs || p.NaN != 0 {
+	rest := *p
+	rest.A, rest.B, rest.Result, rest.InputRounding = 0, 0, 0, ""
+	if p.Result == format.F64 {
+		rest.NaN, rest.KeepNaN = 0, false
+	}
+	ieee := step.Params{Kind: step.FMA, Group: 1, ResultRounding: format.NearestEven, ZeroSign: step.IEEEZero}
+	if j.level == simd.Oracle || rest != ieee {
 		return false
 	}
 	switch p.Result {

@@ -5,12 +5,14 @@ import (
 	"github.com/hawkeye-audit/hawkeye/simd"
 )
 
-// fusedChainer runs fused steps: through a kernel where it proves its answer exact, else through the wide path.
+// fusedChainer runs fused steps: through a kernel where it proves its answer exact, else through one that takes exponents
+// further apart, else through the wide path, which takes anything.
 type fusedChainer struct {
 	float32Merge
 	job    *job
 	memory *workspace
 	kernel *simd.Fused // nil where no kernel knows the step's constants
+	far    *simd.Far   // nil where the level has none
 	shape  simd.FusedShape
 	wide   wideStep
 	rowsOf *decoder
@@ -22,7 +24,7 @@ type fusedChainer struct {
 func newFusedChainer(j *job, memory *workspace) *fusedChainer {
 	f := &fusedChainer{float32Merge: float32Merge{j.level}, job: j, memory: memory, wide: newWideStep(&j.step), rowsOf: decoderOf(j.rows.as), colsOf: decoderOf(j.columns.as), rowPad: 4, columnPad: 16}
 	if shape, ok := fusedShape(&j.step); ok {
-		f.shape, f.kernel = shape, simd.FusedKernel(j.level)
+		f.shape, f.kernel, f.far = shape, simd.FusedKernel(j.level), simd.FarKernel(j.level)
 	}
 	return f
 }
@@ -60,9 +62,10 @@ func (f *fusedChainer) strip(acc []float32, ld int, t tile, mr, nr, k, stride, n
 	rowPanels := memory.rows(panels)
 	for len(f.memory.wideA) < panels {
 		f.memory.wideA = append(f.memory.wideA, wideStrip{})
+		f.memory.farA = append(f.memory.farA, false)
 	}
 	for i := range panels {
-		f.memory.wideA[i].filled = false
+		f.memory.wideA[i].filled, f.memory.farA[i] = false, false
 		if f.kernel != nil {
 			lanes := min(mr, t.rows-i*mr)
 			source := f.job.rows.strip(t.batch, t.row+i*mr, lanes, k, stride, n, &memory.scratch)
@@ -71,7 +74,7 @@ func (f *fusedChainer) strip(acc []float32, ld int, t tile, mr, nr, k, stride, n
 	}
 	for column := 0; column < t.columns; column += nr {
 		lanes := min(nr, t.columns-column)
-		f.memory.wideB.filled = false
+		f.memory.wideB.filled, f.memory.farB = false, false
 		if f.kernel != nil {
 			source := f.job.columns.strip(t.batch, t.column+column, lanes, k, stride, n, &memory.scratch)
 			f.kernel.PackB(&memory.b, &source, f.shape)
@@ -79,7 +82,10 @@ func (f *fusedChainer) strip(acc []float32, ld int, t tile, mr, nr, k, stride, n
 		for i := range panels {
 			rows := min(mr, t.rows-i*mr)
 			c := acc[i*mr*ld+column:]
-			if f.kernel == nil || !f.kernel.Run(c, ld, &rowPanels[i], &memory.b, f.shape) {
+			if f.kernel != nil && f.kernel.Run(c, ld, &rowPanels[i], &memory.b, f.shape) {
+				continue
+			}
+			if !f.runFar(c, ld, t, i, mr, rows, column, lanes, k, stride, n) {
 				f.runWide(c, ld, t, i, mr, rows, column, lanes, k, stride, n)
 				if f.job.stopped() {
 					return
@@ -93,7 +99,27 @@ func (f *fusedChainer) strip(acc []float32, ld int, t tile, mr, nr, k, stride, n
 	}
 }
 
-// runWide does what a kernel declined. Decoded strips are kept for the tiles that share them.
+// runFar does what the first kernel declined, if it can.
+func (f *fusedChainer) runFar(c []float32, ld int, t tile, panel, mr, rows, column, lanes, k, stride, n int) bool {
+	if f.far == nil {
+		return false
+	}
+	m := f.memory
+	a := m.far.rows(panel + 1)
+	if !m.farA[panel] {
+		source := f.job.rows.strip(t.batch, t.row+panel*mr, rows, k, stride, n, &m.far.scratch)
+		f.far.PackA(&a[panel], &source, f.shape)
+		m.farA[panel] = true
+	}
+	if !m.farB {
+		source := f.job.columns.strip(t.batch, t.column+column, lanes, k, stride, n, &m.far.scratch)
+		f.far.PackB(&m.far.b, &source, f.shape)
+		m.farB = true
+	}
+	return f.far.Run(c, ld, &a[panel], &m.far.b, f.shape)
+}
+
+// runWide does what the kernels declined. Decoded strips are kept for the tiles that share them.
 func (f *fusedChainer) runWide(c []float32, ld int, t tile, panel, mr, rows, column, lanes, k, stride, n int) {
 	a, b := &f.memory.wideA[panel], &f.memory.wideB
 	if !a.filled {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"runtime"
+	"slices"
 	"sync/atomic"
 
 	"github.com/hawkeye-audit/hawkeye/core/format"
@@ -52,7 +53,9 @@ func SetDefaultThreads(n int) { defaultThreads.Store(int32(n)) }
 func newJob(ctx context.Context, a *Args) (*job, error) {
 	j := &job{args: a, step: a.Profile.Step, level: simd.Active(), batch: a.D.Batch, ctx: ctx}
 	if a.Level != nil {
-		j.level = *a.Level
+		if j.level = *a.Level; !slices.Contains(simd.Levels(), j.level) {
+			return nil, fail(KindUnsupported, "this processor does not run the instruction set %d %s", j.level, j.level)
+		}
 	}
 	if !a.Profile.Runnable() && j.level != simd.Oracle {
 		return nil, fail(KindUnsupported, "profile %s is data and scalar model only; the instruction set \"oracle\" runs it, slowly", profileName(a.Profile))
@@ -120,6 +123,9 @@ func fusedShape(p *step.Params) (simd.FusedShape, bool) {
 	if !standard(p) || p.Result != format.F32 || p.ResultRounding != format.TowardZero {
 		return shape, false
 	}
+	if p.Floor != nil && *p.Floor > -126 { // the kernels know no floor: they prove that E is above one this low
+		return shape, false
+	}
 	return shape, simd.FusedSupports(p.A, p.B, shape)
 }
 
@@ -149,12 +155,7 @@ func (j *job) newRunner(memory *workspace) (r runner, rowPad, columnPad int) {
 }
 
 func runnerOf[T accumulator](j *job, c chainer[T], memory *levels[T], store func(*job, tile, []T, int)) (runner, int, int) {
-	e := &evaluator[T]{chainer: c, levels: memory, stopped: j.stopped}
-	if s := j.args.Start; s != nil {
-		e.start = func(acc []T, ld int, t tile) {
-			j.each(t, ld, func(i, row, column int) { acc[i] = startValue[T](s.Bits(t.batch, row, column), s.Format) })
-		}
-	}
+	e := &evaluator[T]{chainer: c, levels: memory, stopped: j.stopped, start: startOf[T](j)}
 	rowPad, columnPad := c.padding()
 	return func(t tile) {
 		acc, ld := e.evaluate(j.tree, t)
@@ -162,6 +163,17 @@ func runnerOf[T accumulator](j *job, c chainer[T], memory *levels[T], store func
 			store(j, t, acc, ld)
 		}
 	}, rowPad, columnPad
+}
+
+// startOf gives what fills a tile with the values of Start, nil where there is none.
+func startOf[T accumulator](j *job) func(acc []T, ld int, t tile) {
+	s := j.args.Start
+	if s == nil {
+		return nil
+	}
+	return func(acc []T, ld int, t tile) {
+		j.each(t, ld, func(i, row, column int) { acc[i] = startValue[T](s.Bits(t.batch, row, column), s.Format) })
+	}
 }
 
 // startValue is a bit pattern of an accumulator's format as the type that holds accumulators.

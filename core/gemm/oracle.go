@@ -32,8 +32,8 @@ func (s *scalarModel) element(t tile, row, column int, r plan.Range, c uint64) u
 			s.b = append(s.b, j.columns.bits(t.batch, t.column+column, k))
 		}
 		if last {
-			// One zero product does what any number of them does.
-			if r.Pad > 0 {
+			// Zeros that fill the last group and begin another do what any number of them does.
+			for range min(r.Pad, j.step.Span()) {
 				s.a, s.b = append(s.a, 0), append(s.b, 0)
 			}
 		}

@@ -26,17 +26,29 @@ const (
 const progressInterval = 100 * time.Millisecond
 
 // Run computes D. It returns an *Error for what it refuses, the progress callback's error, or the context's; D is
-// unspecified after either of the last two. A panic in a worker is returned as an error.
+// unspecified after either of the last two. A panic, the callback's too, is returned as an error.
 func Run(ctx context.Context, a *Args) error {
-	if err := a.check(); err != nil {
+	var err error
+	if fault := guard(func() { err = run(ctx, a) }); fault != nil {
+		return fault
+	}
+	return err
+}
+
+func run(ctx context.Context, a *Args) error {
+	var j *job
+	var err error
+	// The host's rounding mode must not reach alpha and beta on their way to f32.
+	simd.WithDefaultFloats(func() {
+		if err = a.check(); err == nil && !a.D.Empty() {
+			j, err = newJob(ctx, a)
+		}
+	})
+	if err != nil || j == nil {
 		return err
 	}
-	if a.D.Empty() {
-		return nil
-	}
-	j, err := newJob(ctx, a)
-	if err != nil {
-		return err
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	threads := a.Threads
 	if threads <= 0 {
@@ -162,21 +174,32 @@ func (j *job) watch(finished <-chan error) error {
 			if stop != nil {
 				return stop
 			}
-			if err == nil && j.args.Progress != nil {
-				return j.args.Progress(j.total, j.total)
+			if err == nil {
+				err = j.report(j.total)
 			}
 			return err
 		case <-cancelled:
 			halt(context.Cause(j.ctx))
 			cancelled = nil
 		case <-ticker.C:
-			if j.args.Progress != nil && stop == nil {
-				if err := j.args.Progress(min(j.done.Load(), j.total), j.total); err != nil {
+			if stop == nil {
+				if err := j.report(min(j.done.Load(), j.total)); err != nil {
 					halt(err)
 				}
 			}
 		}
 	}
+}
+
+// report calls the callback; a panic in it stops the run like an error, since workers must not outlive the call.
+func (j *job) report(done uint64) (err error) {
+	if j.args.Progress == nil {
+		return nil
+	}
+	if fault := guard(func() { err = j.args.Progress(done, j.total) }); fault != nil {
+		return fault
+	}
+	return err
 }
 
 // guard turns a panic into an error: a fault of Hawkeye's must not take its host down.

@@ -31,6 +31,10 @@ func wideFits(p *step.Params) bool {
 	if p.Result != format.F32 && p.Result != format.F16 {
 		return false
 	}
+	// A group of zeros alone would still cut an accumulator of more than F bits, and padding is not run here.
+	if p.Fraction < keptFraction(p) {
+		return false
+	}
 	significand := func(f format.Format) bool { return !f.Info().Integer && f.Info().MantissaBits <= 10 }
 	// |term| < 4·2^F, G of them and |c| < 2·2^F; before it is cut a product has at most 22 bits and w.left more.
 	return significand(p.A) && significand(p.B) && p.Fraction >= 0 && p.Fraction+2+bits.Len(uint(p.Group))+1 < 62
@@ -150,6 +154,9 @@ func newWideStep(p *step.Params) wideStep {
 // chain continues one element's accumulator over a strip in groups from its start. c is the accumulator's value.
 func (w *wideStep) chain(a, b []wideElement, special bool, c float32) float32 {
 	for len(a) > 0 {
+		if c != c {
+			return nan32 // and nothing that follows changes that
+		}
 		n := min(w.group, len(a))
 		c = w.step(a[:n], b[:n], special, c)
 		a, b = a[n:], b[n:]

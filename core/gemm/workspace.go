@@ -16,6 +16,9 @@ type workspace struct {
 	chain64  packed[simd.Panel64]
 	int8     packed[simd.PanelInt8]
 	fused    packed[simd.FusedPanel]
+	far      packed[simd.FarPanel]
+	farA     []bool // which row panels of far are packed for the current strip,
+	farB     bool   // and whether the column panel is
 	wideA    []wideStrip
 	wideB    wideStrip
 }

@@ -57,11 +57,20 @@ type Fixed struct {
 	Root    *Tree `json:"root"`
 }
 
-// maxLeaves bounds an expansion, so that a plan from a file cannot ask for endless memory.
-const maxLeaves = 1 << 22
+// Bounds of what a plan from a file may ask for.
+const (
+	maxLeaves    = 1 << 22 // accumulators of an expansion: memory
+	maxParameter = 1 << 30 // sizes in k, and slices: sums of them stay far from overflow
+	maxSize      = 1 << 40 // K
+)
 
 // Validate checks the rule itself; path names the JSON field in errors.
-func (p *Plan) Validate(path string) error {
+func (p *Plan) Validate(path string) error { return p.validate(path, 1) }
+
+func (p *Plan) validate(path string, depth int) error {
+	if depth > maxTreeDepth {
+		return fmt.Errorf("%s: rules are nested deeper than %d levels", path, maxTreeDepth)
+	}
 	set := 0
 	for _, b := range []bool{p.Chain != nil, p.Split != nil, p.Promote != nil, p.Tree != nil} {
 		if b {
@@ -80,26 +89,26 @@ func (p *Plan) Validate(path string) error {
 				return fmt.Errorf("%s.tile: means something only where residue is first or last", at)
 			}
 		case ResidueFirst, ResidueLast:
-			if c.Tile < 1 {
-				return fmt.Errorf("%s.tile: must be at least 1, is %d", at, c.Tile)
+			if err := parameter(at+".tile", c.Tile); err != nil {
+				return err
 			}
 		default:
 			return fmt.Errorf("%s.residue: must be first or last (or absent), is %q", at, c.Residue)
 		}
 	case p.Split != nil:
 		s, at := p.Split, path+".split"
-		if s.Slices < 1 {
-			return fmt.Errorf("%s.slices: must be at least 1, is %d", at, s.Slices)
+		if err := parameter(at+".slices", s.Slices); err != nil {
+			return err
 		}
-		if s.Grain < 1 {
-			return fmt.Errorf("%s.grain: must be at least 1, is %d", at, s.Grain)
+		if err := parameter(at+".grain", s.Grain); err != nil {
+			return err
 		}
-		return validateInner(at, s.Of, &s.Merge)
+		return validateInner(at, s.Of, &s.Merge, depth)
 	case p.Promote != nil:
-		if p.Promote.Interval < 1 {
-			return fmt.Errorf("%s.promote.interval: must be at least 1, is %d", path, p.Promote.Interval)
+		if err := parameter(path+".promote.interval", p.Promote.Interval); err != nil {
+			return err
 		}
-		return validateInner(path+".promote", p.Promote.Of, &p.Promote.Merge)
+		return validateInner(path+".promote", p.Promote.Of, &p.Promote.Merge, depth)
 	case p.Tree != nil:
 		f, at := p.Tree, path+".tree"
 		if f.K < 0 || f.K > maxLeaves*64 {
@@ -113,14 +122,21 @@ func (p *Plan) Validate(path string) error {
 	return nil
 }
 
-func validateInner(path string, of *Plan, merge *Merge) error {
+func parameter(path string, v int) error {
+	if v < 1 || v > maxParameter {
+		return fmt.Errorf("%s: must be 1 to %d, is %d", path, maxParameter, v)
+	}
+	return nil
+}
+
+func validateInner(path string, of *Plan, merge *Merge, depth int) error {
 	if of == nil {
 		return fmt.Errorf("%s.of: missing; say what runs inside, such as {\"chain\":{}}", path)
 	}
 	if of.Tree != nil {
 		return fmt.Errorf("%s.of: a fixed tree cannot stand inside another rule", path)
 	}
-	if err := of.Validate(path + ".of"); err != nil {
+	if err := of.validate(path+".of", depth+1); err != nil {
 		return err
 	}
 	return merge.validate(path + ".merge")
@@ -128,8 +144,8 @@ func validateInner(path string, of *Plan, merge *Merge) error {
 
 // Expand gives the summation tree for K = k.
 func (p *Plan) Expand(k int) (*Tree, error) {
-	if k < 0 {
-		return nil, fmt.Errorf("K = %d is negative", k)
+	if k < 0 || k > maxSize {
+		return nil, fmt.Errorf("K = %d is not in 0..%d", k, maxSize)
 	}
 	if p.Tree != nil {
 		if p.Tree.K != k {
@@ -137,34 +153,36 @@ func (p *Plan) Expand(k int) (*Tree, error) {
 		}
 		return p.Tree.Root, nil
 	}
-	return p.expand(0, k)
+	leaves := 0
+	return p.expand(0, k, &leaves)
 }
 
-func (p *Plan) expand(start, stop int) (*Tree, error) {
+// expand counts the accumulators in leaves.
+func (p *Plan) expand(start, stop int, leaves *int) (*Tree, error) {
 	switch {
 	case p.Chain != nil:
+		if *leaves++; *leaves > maxLeaves {
+			return nil, fmt.Errorf("the plan makes more than %d partial sums", maxLeaves)
+		}
 		return p.Chain.expand(start, stop), nil
 	case p.Split != nil:
 		s := p.Split
-		return merged(start, stop, ceilDiv(ceilDiv(stop-start, s.Grain), s.Slices)*s.Grain, s.Of, s.Merge)
+		return merged(start, stop, ceilDiv(ceilDiv(stop-start, s.Grain), s.Slices)*s.Grain, s.Of, s.Merge, leaves)
 	case p.Promote != nil:
-		return merged(start, stop, p.Promote.Interval, p.Promote.Of, p.Promote.Merge)
+		return merged(start, stop, p.Promote.Interval, p.Promote.Of, p.Promote.Merge, leaves)
 	}
 	return nil, fmt.Errorf("the plan is empty")
 }
 
 // merged cuts [start, stop) into pieces of width k. One nonempty piece still passes through the merge: its partial is
 // rounded to the workspace's format like any other.
-func merged(start, stop, width int, of *Plan, m Merge) (*Tree, error) {
+func merged(start, stop, width int, of *Plan, m Merge, leaves *int) (*Tree, error) {
 	if stop == start {
-		return of.expand(start, stop)
-	}
-	if (stop-start)/width > maxLeaves {
-		return nil, fmt.Errorf("the plan makes more than %d partial sums", maxLeaves)
+		return of.expand(start, stop, leaves)
 	}
 	t := &Tree{Merge: &m}
 	for at := start; at < stop; at += width {
-		child, err := of.expand(at, min(at+width, stop))
+		child, err := of.expand(at, min(at+width, stop), leaves)
 		if err != nil {
 			return nil, err
 		}

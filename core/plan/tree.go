@@ -5,6 +5,7 @@ package plan
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/hawkeye-audit/hawkeye/core/format"
 )
@@ -80,21 +81,43 @@ const maxTreeDepth = 64
 // Validate checks that t is well formed for K = k: every k from 0 to k-1 is used exactly once, unless partial allows
 // some to be left out (a library's fault may be described as well as its rule). path names the JSON field in errors.
 func (t *Tree) Validate(path string, k int, partial bool) error {
-	used := make([]bool, k)
+	used := &coverage{size: k, words: make([]uint64, (k+63)/64)}
 	if err := t.validate(path, used, 1); err != nil {
 		return err
 	}
 	if !partial {
-		for i, u := range used {
-			if !u {
-				return fmt.Errorf("%s: k = %d is in no chain; every k from 0 to %d must be in one", path, i, k-1)
-			}
+		if i := used.missing(); i < k {
+			return fmt.Errorf("%s: k = %d is in no chain; every k from 0 to %d must be in one", path, i, k-1)
 		}
 	}
 	return nil
 }
 
-func (t *Tree) validate(path string, used []bool, depth int) error {
+// coverage says which of size k are in a chain, a bit each.
+type coverage struct {
+	size  int
+	words []uint64
+}
+
+// add reports whether k is new.
+func (c *coverage) add(k int) bool {
+	word, bit := &c.words[k/64], uint64(1)<<(k%64)
+	isNew := *word&bit == 0
+	*word |= bit
+	return isNew
+}
+
+// missing is the least k in no chain, or size or more.
+func (c *coverage) missing() int {
+	for i, word := range c.words {
+		if word != ^uint64(0) {
+			return i*64 + bits.TrailingZeros64(^word)
+		}
+	}
+	return c.size
+}
+
+func (t *Tree) validate(path string, used *coverage, depth int) error {
 	switch {
 	case depth > maxTreeDepth:
 		return fmt.Errorf("%s: the tree is deeper than %d levels", path, maxTreeDepth)
@@ -124,14 +147,19 @@ func (t *Tree) validate(path string, used []bool, depth int) error {
 		if r.Start < 0 || r.Stop < r.Start || r.Step < 0 || r.Pad < 0 {
 			return fmt.Errorf("%s: start, stop, step and pad must not be negative nor stop before start", at)
 		}
-		if r.Stop > len(used) {
-			return fmt.Errorf("%s.stop: %d reaches past K = %d", at, r.Stop, len(used))
+		if r.Stop > used.size {
+			return fmt.Errorf("%s.stop: %d reaches past K = %d", at, r.Stop, used.size)
+		}
+		if r.Step > maxParameter || r.Pad > maxParameter {
+			return fmt.Errorf("%s: step and pad are at most %d", at, maxParameter)
+		}
+		if r.Pad > 0 && r.Len() == 0 {
+			return fmt.Errorf("%s.pad: follows products, and the range has none", at)
 		}
 		for k := r.Start; k < r.Stop; k += r.Stride() {
-			if used[k] {
+			if !used.add(k) {
 				return fmt.Errorf("%s: k = %d is already in another chain", at, k)
 			}
-			used[k] = true
 		}
 	}
 	return nil

@@ -1,0 +1,7 @@
+//go:build !amd64
+
+package simd
+
+func farRun(Level, *float32, int, int, *uint32, int, *uint32, int, int, *farConstants) {
+	panic("simd: no assembly on this processor")
+}
