@@ -40,6 +40,14 @@ import (
 //  7. a nonzero d is at least 2^(E-F) ≥ 2^-126, hence normal, and |d| < 2^127: |c| < 2^126 on entry and K products add
 //     less than 2^126;
 //  8. no floor of a step is above -126 < F-126 ≤ E.
+//
+// With f16 accumulators (the half kernels, whose c are f16 values held as f32) the clamp is the step's floor itself, a
+// nonzero c counts with at least f16's least exponent -14, and d is rounded to nearest even in f16: float(N) is made odd
+// where it lost bits, so that the second rounding, 13 bits shorter, falls as one rounding of N would. In place of 3, 5
+// and 7:
+//
+//  9. the floor is known and at least F-126; every |c| on entry is at most 2^14 and K products add at most 2^14, roundings
+//     at most a 2^-11th of that a group: |d| stays below 2^15.25, no result overflows. c is always an f16 value.
 
 // FarPanel is a packed strip for the far kernels: an f32 and an int32 exponent an element.
 type FarPanel struct {
@@ -51,6 +59,21 @@ type FarPanel struct {
 	least, greatest int // exponents of nonzero elements
 	crowd           int // greatest sum of significands of a group of a lane, in units of 2^-mantissa
 	mantissa        int
+}
+
+// FarShape is the step's arithmetic as the far kernels take it.
+type FarShape struct {
+	FusedShape
+	Half  bool // f16 accumulators, rounded to nearest even after every group
+	Floor int  // Half: the least exponent of an alignment
+}
+
+// FarSupports tells whether the far kernels know the step; they still decline tiles.
+func FarSupports(a, b format.Format, s FarShape) bool {
+	if !FusedSupports(a, b, s.FusedShape) {
+		return false
+	}
+	return !s.Half || s.Floor >= s.Fraction-126 && s.Floor < 0
 }
 
 // Far is one level's kernel.
@@ -106,12 +129,12 @@ func farTable(f format.Format) []farElement {
 }
 
 // PackA and PackB pack src for s, as Fused's do.
-func (f *Far) PackA(p *FarPanel, src *Source, s FusedShape) { f.pack(p, src, s, false) }
+func (f *Far) PackA(p *FarPanel, src *Source, s FarShape) { f.pack(p, src, s, false) }
 
 // PackB packs columns of B.
-func (f *Far) PackB(p *FarPanel, src *Source, s FusedShape) { f.pack(p, src, s, true) }
+func (f *Far) PackB(p *FarPanel, src *Source, s FarShape) { f.pack(p, src, s, true) }
 
-func (f *Far) pack(p *FarPanel, src *Source, s FusedShape, columns bool) {
+func (f *Far) pack(p *FarPanel, src *Source, s FarShape, columns bool) {
 	padded := (src.K + s.Group - 1) / s.Group * s.Group
 	mantissa := src.As.Info().MantissaBits
 	*p = FarPanel{data: p.data, lanes: src.Lanes, k: src.K, padded: padded, stride: padded * 8, least: math.MaxInt32, greatest: math.MinInt32, mantissa: mantissa}
@@ -191,11 +214,14 @@ type farConstants struct {
 	align  int32
 	back   int32
 	cut    uint32
+
+	minimum int32
+	one     uint32
 }
 
 // Run continues the chains of an MR×NR tile, as Fused's Run does: false means that it could not prove the result exact
 // and changed nothing.
-func (f *Far) Run(c []float32, ldc int, a, b *FarPanel, s FusedShape) bool {
+func (f *Far) Run(c []float32, ldc int, a, b *FarPanel, s FarShape) bool {
 	if a.lanes == 0 || b.lanes == 0 || a.k == 0 {
 		return true
 	}
@@ -204,6 +230,10 @@ func (f *Far) Run(c []float32, ldc int, a, b *FarPanel, s FusedShape) bool {
 		return false
 	}
 	_ = c[(a.lanes-1)*ldc+f.NR-1]
+	low, high := math.Ldexp(1, int(k.clamp)), 0x1p126 // 1, 3, 7: what a nonzero c may be
+	if s.Half {
+		low, high = 0x1p-24, 0x1p14 // 9
+	}
 	for r := range a.lanes {
 		row := c[r*ldc : r*ldc+f.NR]
 		for i, v := range row {
@@ -211,19 +241,23 @@ func (f *Far) Run(c []float32, ldc int, a, b *FarPanel, s FusedShape) bool {
 				row[i] = 0 // padding: whatever it held must not count
 				continue
 			}
-			if magnitude := math.Abs(float64(v)); !(v == 0 || magnitude >= math.Ldexp(1, int(k.clamp)) && magnitude < 0x1p126) { // 1, 3, 7
+			if magnitude := math.Abs(float64(v)); !(v == 0 || magnitude >= low && magnitude < high) {
 				return false
 			}
 		}
 	}
-	farRun(f.Level, &c[0], ldc*4, a.lanes, &a.data[0], a.stride, &b.data[0], b.padded/s.Group, s.Group, &k)
+	farRun(f.Level, s.Half, &c[0], ldc*4, a.lanes, &a.data[0], a.stride, &b.data[0], b.padded/s.Group, s.Group, &k)
 	return true
 }
 
 // admit checks what the panels' summaries must satisfy; the numbers are those of the proof above.
-func (f *Far) admit(a, b *FarPanel, s FusedShape) (farConstants, bool) {
+func (f *Far) admit(a, b *FarPanel, s FarShape) (farConstants, bool) {
 	F := s.Fraction
 	k := farConstants{lowest: noExponent, bias: 127, clamp: int32(F - 126), align: int32(F + 127), back: int32(127 - F), cut: ^uint32(0) << (23 - s.ResultFraction)}
+	k.minimum, k.one = -14, 1
+	if s.Half {
+		k.clamp = int32(s.Floor)
+	}
 	if a.refused || b.refused || a.k != b.k { // 1
 		return k, false
 	}
@@ -231,10 +265,14 @@ func (f *Far) admit(a, b *FarPanel, s FusedShape) (farConstants, bool) {
 		return k, true
 	}
 	least, greatest := a.least+b.least, a.greatest+b.greatest
-	if least-a.mantissa-b.mantissa < -126 || least < F-126 { // 2, 3
+	if least-a.mantissa-b.mantissa < -126 || !s.Half && least < F-126 { // 2, 3
 		return k, false
 	}
-	if greatest+2+bits.Len(uint(a.k)) > 126 { // 2, 5, 7
+	top := 126 // 2, 5, 7
+	if s.Half {
+		top = 14 // 9
+	}
+	if greatest+2+bits.Len(uint(a.k)) > top {
 		return k, false
 	}
 	// 6: a product is below 2 in A's significand, and so is one of A with all of a group of B's together.

@@ -191,3 +191,251 @@ products1:
 	LDMXCSR      (SP)
 	VZEROUPPER
 	RET
+
+// func farHalfAVX2(c *float32, ldc int, rows int, a *byte, lda int, b *byte, groups int, group int, k *uint32)
+// Requires: AVX, AVX2, F16C, SSE
+TEXT ·farHalfAVX2(SB), NOSPLIT, $8-72
+	STMXCSR (SP)
+	MOVL    $0x00007f80, 4(SP)
+	LDMXCSR 4(SP)
+	MOVQ    a+24(FP), AX
+	MOVQ    b+40(FP), CX
+	MOVQ    groups+48(FP), DX
+	MOVQ    group+56(FP), BX
+	MOVQ    BX, SI
+	SHLQ    $0x03, BX
+	IMUL3Q  $0x00000100, SI, SI
+
+group:
+	MOVQ c+0(FP), DI
+	MOVQ AX, R8
+	MOVQ rows+16(FP), R9
+
+row:
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD (R10), Y1
+	VMOVDQU      Y1, Y0
+	VMOVDQU      Y1, Y1
+	MOVQ         R8, R10
+	MOVQ         CX, R11
+	MOVQ         group+56(FP), R12
+
+exponents0:
+	VPBROADCASTD 4(R10), Y2
+	VPADDD       128(R11), Y2, Y3
+	VPMAXSD      Y3, Y0, Y0
+	VPADDD       160(R11), Y2, Y2
+	VPMAXSD      Y2, Y1, Y1
+	ADDQ         $0x08, R10
+	ADDQ         $0x00000100, R11
+	DECQ         R12
+	JNZ          exponents0
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 4(R10), Y5
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 8(R10), Y6
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 12(R10), Y7
+	VMOVDQU      (DI), Y2
+	VPSLLD       $0x01, Y2, Y3
+	VPSRLD       $0x18, Y3, Y3
+	VPSUBD       Y5, Y3, Y3
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 24(R10), Y4
+	VPMAXSD      Y4, Y3, Y4
+	VPXOR        Y8, Y8, Y8
+	VCMPPS       $0x04, Y8, Y2, Y8
+	VPBLENDVB    Y8, Y4, Y3, Y3
+	VPMAXSD      Y3, Y0, Y0
+	VPMAXSD      Y6, Y0, Y0
+	VPSUBD       Y0, Y7, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y2, Y2
+	VCVTTPS2DQ   Y2, Y2
+	VMOVDQU      32(DI), Y3
+	VPSLLD       $0x01, Y3, Y8
+	VPSRLD       $0x18, Y8, Y8
+	VPSUBD       Y5, Y8, Y8
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 24(R10), Y5
+	VPMAXSD      Y5, Y8, Y5
+	VPXOR        Y9, Y9, Y9
+	VCMPPS       $0x04, Y9, Y3, Y9
+	VPBLENDVB    Y9, Y5, Y8, Y8
+	VPMAXSD      Y8, Y1, Y1
+	VPMAXSD      Y6, Y1, Y1
+	VPSUBD       Y1, Y7, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y3, Y3
+	VCVTTPS2DQ   Y3, Y3
+	MOVQ         R8, R10
+	MOVQ         CX, R11
+	MOVQ         group+56(FP), R12
+
+products0:
+	VBROADCASTSS (R10), Y6
+	VMULPS       (R11), Y6, Y7
+	VMULPS       Y4, Y7, Y7
+	VCVTTPS2DQ   Y7, Y7
+	VPADDD       Y7, Y2, Y2
+	VMULPS       32(R11), Y6, Y6
+	VMULPS       Y5, Y6, Y6
+	VCVTTPS2DQ   Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	ADDQ         $0x08, R10
+	ADDQ         $0x00000100, R11
+	DECQ         R12
+	JNZ          products0
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 16(R10), Y4
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 20(R10), Y5
+	VCVTDQ2PS    Y2, Y5
+	VCVTTPS2DQ   Y5, Y6
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 28(R10), Y7
+	VPCMPEQD     Y2, Y6, Y6
+	VPANDN       Y7, Y6, Y6
+	VPOR         Y6, Y5, Y5
+	VPADDD       Y4, Y0, Y0
+	VPSLLD       $0x17, Y0, Y0
+	VMULPS       Y0, Y5, Y5
+	VCVTPS2PH    $0x00, Y5, X0
+	VCVTPH2PS    X0, Y5
+	VPXOR        Y0, Y0, Y0
+	VADDPS       Y0, Y5, Y5
+	VMOVDQU      Y5, (DI)
+	VCVTDQ2PS    Y3, Y0
+	VCVTTPS2DQ   Y0, Y2
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 28(R10), Y5
+	VPCMPEQD     Y3, Y2, Y2
+	VPANDN       Y5, Y2, Y2
+	VPOR         Y2, Y0, Y0
+	VPADDD       Y4, Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y0, Y0
+	VCVTPS2PH    $0x00, Y0, X0
+	VCVTPH2PS    X0, Y0
+	VPXOR        Y1, Y1, Y1
+	VADDPS       Y1, Y0, Y0
+	VMOVDQU      Y0, 32(DI)
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD (R10), Y1
+	VMOVDQU      Y1, Y0
+	VMOVDQU      Y1, Y1
+	MOVQ         R8, R10
+	MOVQ         CX, R11
+	MOVQ         group+56(FP), R12
+
+exponents1:
+	VPBROADCASTD 4(R10), Y2
+	VPADDD       192(R11), Y2, Y3
+	VPMAXSD      Y3, Y0, Y0
+	VPADDD       224(R11), Y2, Y2
+	VPMAXSD      Y2, Y1, Y1
+	ADDQ         $0x08, R10
+	ADDQ         $0x00000100, R11
+	DECQ         R12
+	JNZ          exponents1
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 4(R10), Y5
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 8(R10), Y6
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 12(R10), Y7
+	VMOVDQU      64(DI), Y2
+	VPSLLD       $0x01, Y2, Y3
+	VPSRLD       $0x18, Y3, Y3
+	VPSUBD       Y5, Y3, Y3
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 24(R10), Y4
+	VPMAXSD      Y4, Y3, Y4
+	VPXOR        Y8, Y8, Y8
+	VCMPPS       $0x04, Y8, Y2, Y8
+	VPBLENDVB    Y8, Y4, Y3, Y3
+	VPMAXSD      Y3, Y0, Y0
+	VPMAXSD      Y6, Y0, Y0
+	VPSUBD       Y0, Y7, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y2, Y2
+	VCVTTPS2DQ   Y2, Y2
+	VMOVDQU      96(DI), Y3
+	VPSLLD       $0x01, Y3, Y8
+	VPSRLD       $0x18, Y8, Y8
+	VPSUBD       Y5, Y8, Y8
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 24(R10), Y5
+	VPMAXSD      Y5, Y8, Y5
+	VPXOR        Y9, Y9, Y9
+	VCMPPS       $0x04, Y9, Y3, Y9
+	VPBLENDVB    Y9, Y5, Y8, Y8
+	VPMAXSD      Y8, Y1, Y1
+	VPMAXSD      Y6, Y1, Y1
+	VPSUBD       Y1, Y7, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y3, Y3
+	VCVTTPS2DQ   Y3, Y3
+	MOVQ         R8, R10
+	MOVQ         CX, R11
+	MOVQ         group+56(FP), R12
+
+products1:
+	VBROADCASTSS (R10), Y6
+	VMULPS       64(R11), Y6, Y7
+	VMULPS       Y4, Y7, Y7
+	VCVTTPS2DQ   Y7, Y7
+	VPADDD       Y7, Y2, Y2
+	VMULPS       96(R11), Y6, Y6
+	VMULPS       Y5, Y6, Y6
+	VCVTTPS2DQ   Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	ADDQ         $0x08, R10
+	ADDQ         $0x00000100, R11
+	DECQ         R12
+	JNZ          products1
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 16(R10), Y4
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 20(R10), Y5
+	VCVTDQ2PS    Y2, Y5
+	VCVTTPS2DQ   Y5, Y6
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 28(R10), Y7
+	VPCMPEQD     Y2, Y6, Y6
+	VPANDN       Y7, Y6, Y6
+	VPOR         Y6, Y5, Y5
+	VPADDD       Y4, Y0, Y0
+	VPSLLD       $0x17, Y0, Y0
+	VMULPS       Y0, Y5, Y5
+	VCVTPS2PH    $0x00, Y5, X0
+	VCVTPH2PS    X0, Y5
+	VPXOR        Y0, Y0, Y0
+	VADDPS       Y0, Y5, Y5
+	VMOVDQU      Y5, 64(DI)
+	VCVTDQ2PS    Y3, Y0
+	VCVTTPS2DQ   Y0, Y2
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 28(R10), Y5
+	VPCMPEQD     Y3, Y2, Y2
+	VPANDN       Y5, Y2, Y2
+	VPOR         Y2, Y0, Y0
+	VPADDD       Y4, Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y0, Y0
+	VCVTPS2PH    $0x00, Y0, X0
+	VCVTPH2PS    X0, Y0
+	VPXOR        Y1, Y1, Y1
+	VADDPS       Y1, Y0, Y0
+	VMOVDQU      Y0, 96(DI)
+	ADDQ         ldc+8(FP), DI
+	ADDQ         lda+32(FP), R8
+	DECQ         R9
+	JNZ          row
+	ADDQ         BX, AX
+	ADDQ         SI, CX
+	DECQ         DX
+	JNZ          group
+	LDMXCSR      (SP)
+	VZEROUPPER
+	RET

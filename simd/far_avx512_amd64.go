@@ -6,6 +6,14 @@ package simd
 
 // farAVX512 continues the chains of a tile through groups of group k; ldc and lda count bytes.
 // A row of a holds an f32 and an exponent a k; b holds for every k a row of f32 and a row of exponents.
+// The half kernels round every group's result to nearest even in f16.
 //
 //go:noescape
 func farAVX512(c *float32, ldc int, rows int, a *byte, lda int, b *byte, groups int, group int, k *uint32)
+
+// farHalfAVX512 continues the chains of a tile through groups of group k; ldc and lda count bytes.
+// A row of a holds an f32 and an exponent a k; b holds for every k a row of f32 and a row of exponents.
+// The half kernels round every group's result to nearest even in f16.
+//
+//go:noescape
+func farHalfAVX512(c *float32, ldc int, rows int, a *byte, lda int, b *byte, groups int, group int, k *uint32)

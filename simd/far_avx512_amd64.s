@@ -159,3 +159,219 @@ products0:
 	LDMXCSR      (SP)
 	VZEROUPPER
 	RET
+
+// func farHalfAVX512(c *float32, ldc int, rows int, a *byte, lda int, b *byte, groups int, group int, k *uint32)
+// Requires: AVX, AVX512F, SSE
+TEXT ·farHalfAVX512(SB), NOSPLIT, $8-72
+	STMXCSR (SP)
+	MOVL    $0x00007f80, 4(SP)
+	LDMXCSR 4(SP)
+	MOVQ    a+24(FP), AX
+	MOVQ    b+40(FP), CX
+	MOVQ    groups+48(FP), DX
+	MOVQ    group+56(FP), BX
+	MOVQ    BX, SI
+	SHLQ    $0x03, BX
+	IMUL3Q  $0x00000200, SI, SI
+
+group:
+	MOVQ c+0(FP), DI
+	MOVQ AX, R8
+	MOVQ rows+16(FP), R9
+
+row:
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD (R10), Z3
+	VMOVDQU32    Z3, Z0
+	VMOVDQU32    Z3, Z1
+	VMOVDQU32    Z3, Z2
+	VMOVDQU32    Z3, Z3
+	MOVQ         R8, R10
+	MOVQ         CX, R11
+	MOVQ         group+56(FP), R12
+
+exponents0:
+	VPBROADCASTD 4(R10), Z4
+	VPADDD       256(R11), Z4, Z5
+	VPMAXSD      Z5, Z0, Z0
+	VPADDD       320(R11), Z4, Z5
+	VPMAXSD      Z5, Z1, Z1
+	VPADDD       384(R11), Z4, Z5
+	VPMAXSD      Z5, Z2, Z2
+	VPADDD       448(R11), Z4, Z4
+	VPMAXSD      Z4, Z3, Z3
+	ADDQ         $0x08, R10
+	ADDQ         $0x00000200, R11
+	DECQ         R12
+	JNZ          exponents0
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 4(R10), Z19
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 8(R10), Z20
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 12(R10), Z21
+	VMOVDQU32    (DI), Z4
+	VPSLLD       $0x01, Z4, Z5
+	VPSRLD       $0x18, Z5, Z5
+	VPSUBD       Z19, Z5, Z5
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 24(R10), Z14
+	VPMAXSD      Z14, Z5, Z14
+	VPXORD       Z6, Z6, Z6
+	VCMPPS       $0x04, Z6, Z4, K1
+	VMOVDQA32    Z14, K1, Z5
+	VPMAXSD      Z5, Z0, Z0
+	VPMAXSD      Z20, Z0, Z0
+	VPSUBD       Z0, Z21, Z16
+	VPSLLD       $0x17, Z16, Z16
+	VMULPS       Z16, Z4, Z4
+	VCVTTPS2DQ   Z4, Z4
+	VMOVDQU32    64(DI), Z5
+	VPSLLD       $0x01, Z5, Z14
+	VPSRLD       $0x18, Z14, Z14
+	VPSUBD       Z19, Z14, Z14
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 24(R10), Z15
+	VPMAXSD      Z15, Z14, Z15
+	VPXORD       Z7, Z7, Z7
+	VCMPPS       $0x04, Z7, Z5, K1
+	VMOVDQA32    Z15, K1, Z14
+	VPMAXSD      Z14, Z1, Z1
+	VPMAXSD      Z20, Z1, Z1
+	VPSUBD       Z1, Z21, Z17
+	VPSLLD       $0x17, Z17, Z17
+	VMULPS       Z17, Z5, Z5
+	VCVTTPS2DQ   Z5, Z5
+	VMOVDQU32    128(DI), Z14
+	VPSLLD       $0x01, Z14, Z15
+	VPSRLD       $0x18, Z15, Z15
+	VPSUBD       Z19, Z15, Z15
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 24(R10), Z18
+	VPMAXSD      Z18, Z15, Z18
+	VPXORD       Z8, Z8, Z8
+	VCMPPS       $0x04, Z8, Z14, K1
+	VMOVDQA32    Z18, K1, Z15
+	VPMAXSD      Z15, Z2, Z2
+	VPMAXSD      Z20, Z2, Z2
+	VPSUBD       Z2, Z21, Z18
+	VPSLLD       $0x17, Z18, Z18
+	VMULPS       Z18, Z14, Z14
+	VCVTTPS2DQ   Z14, Z14
+	VMOVDQU32    192(DI), Z15
+	VPSLLD       $0x01, Z15, Z22
+	VPSRLD       $0x18, Z22, Z22
+	VPSUBD       Z19, Z22, Z22
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 24(R10), Z19
+	VPMAXSD      Z19, Z22, Z19
+	VPXORD       Z9, Z9, Z9
+	VCMPPS       $0x04, Z9, Z15, K1
+	VMOVDQA32    Z19, K1, Z22
+	VPMAXSD      Z22, Z3, Z3
+	VPMAXSD      Z20, Z3, Z3
+	VPSUBD       Z3, Z21, Z19
+	VPSLLD       $0x17, Z19, Z19
+	VMULPS       Z19, Z15, Z15
+	VCVTTPS2DQ   Z15, Z15
+	MOVQ         R8, R10
+	MOVQ         CX, R11
+	MOVQ         group+56(FP), R12
+
+products0:
+	VBROADCASTSS (R10), Z20
+	VMULPS       (R11), Z20, Z21
+	VMULPS       Z16, Z21, Z21
+	VCVTTPS2DQ   Z21, Z21
+	VPADDD       Z21, Z4, Z4
+	VMULPS       64(R11), Z20, Z21
+	VMULPS       Z17, Z21, Z21
+	VCVTTPS2DQ   Z21, Z21
+	VPADDD       Z21, Z5, Z5
+	VMULPS       128(R11), Z20, Z21
+	VMULPS       Z18, Z21, Z21
+	VCVTTPS2DQ   Z21, Z21
+	VPADDD       Z21, Z14, Z14
+	VMULPS       192(R11), Z20, Z20
+	VMULPS       Z19, Z20, Z20
+	VCVTTPS2DQ   Z20, Z20
+	VPADDD       Z20, Z15, Z15
+	ADDQ         $0x08, R10
+	ADDQ         $0x00000200, R11
+	DECQ         R12
+	JNZ          products0
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 16(R10), Z16
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 20(R10), Z17
+	VCVTDQ2PS    Z4, Z17
+	VCVTTPS2DQ   Z17, Z18
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 28(R10), Z19
+	VPCMPD       $0x04, Z4, Z18, K1
+	VPORD        Z19, Z17, Z4
+	VMOVDQA32    Z4, K1, Z17
+	VPADDD       Z16, Z0, Z0
+	VPSLLD       $0x17, Z0, Z0
+	VMULPS       Z0, Z17, Z17
+	VCVTPS2PH    $0x00, Z17, Y0
+	VCVTPH2PS    Y0, Z17
+	VPXORD       Z10, Z10, Z10
+	VADDPS       Z10, Z17, Z17
+	VMOVDQU32    Z17, (DI)
+	VCVTDQ2PS    Z5, Z0
+	VCVTTPS2DQ   Z0, Z4
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 28(R10), Z17
+	VPCMPD       $0x04, Z5, Z4, K1
+	VPORD        Z17, Z0, Z4
+	VMOVDQA32    Z4, K1, Z0
+	VPADDD       Z16, Z1, Z1
+	VPSLLD       $0x17, Z1, Z1
+	VMULPS       Z1, Z0, Z0
+	VCVTPS2PH    $0x00, Z0, Y0
+	VCVTPH2PS    Y0, Z0
+	VPXORD       Z11, Z11, Z11
+	VADDPS       Z11, Z0, Z0
+	VMOVDQU32    Z0, 64(DI)
+	VCVTDQ2PS    Z14, Z0
+	VCVTTPS2DQ   Z0, Z1
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 28(R10), Z4
+	VPCMPD       $0x04, Z14, Z1, K1
+	VPORD        Z4, Z0, Z1
+	VMOVDQA32    Z1, K1, Z0
+	VPADDD       Z16, Z2, Z2
+	VPSLLD       $0x17, Z2, Z2
+	VMULPS       Z2, Z0, Z0
+	VCVTPS2PH    $0x00, Z0, Y0
+	VCVTPH2PS    Y0, Z0
+	VPXORD       Z12, Z12, Z12
+	VADDPS       Z12, Z0, Z0
+	VMOVDQU32    Z0, 128(DI)
+	VCVTDQ2PS    Z15, Z0
+	VCVTTPS2DQ   Z0, Z1
+	MOVQ         k+64(FP), R10
+	VPBROADCASTD 28(R10), Z2
+	VPCMPD       $0x04, Z15, Z1, K1
+	VPORD        Z2, Z0, Z1
+	VMOVDQA32    Z1, K1, Z0
+	VPADDD       Z16, Z3, Z3
+	VPSLLD       $0x17, Z3, Z3
+	VMULPS       Z3, Z0, Z0
+	VCVTPS2PH    $0x00, Z0, Y0
+	VCVTPH2PS    Y0, Z0
+	VPXORD       Z13, Z13, Z13
+	VADDPS       Z13, Z0, Z0
+	VMOVDQU32    Z0, 192(DI)
+	ADDQ         ldc+8(FP), DI
+	ADDQ         lda+32(FP), R8
+	DECQ         R9
+	JNZ          row
+	ADDQ         BX, AX
+	ADDQ         SI, CX
+	DECQ         DX
+	JNZ          group
+	LDMXCSR      (SP)
+	VZEROUPPER
+	RET

@@ -2,6 +2,6 @@
 
 package simd
 
-func farRun(Level, *float32, int, int, *uint32, int, *uint32, int, int, *farConstants) {
+func farRun(Level, bool, *float32, int, int, *uint32, int, *uint32, int, int, *farConstants) {
 	panic("simd: no assembly on this processor")
 }

@@ -1,9 +1,11 @@
 package simd
 
 import (
+	"maps"
 	"math"
 	"math/big"
 	"math/rand"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -11,7 +13,7 @@ import (
 )
 
 // farReference is the step of docs/arithmetic.md with exact fractions, for one element.
-func farReference(f format.Format, a, b []uint16, c float32, s FusedShape) float32 {
+func farReference(f format.Format, a, b []uint16, c float32, s FarShape) float32 {
 	for start := 0; start < len(a); start += s.Group {
 		type term struct {
 			value    *big.Rat
@@ -31,7 +33,11 @@ func farReference(f format.Format, a, b []uint16, c float32, s FusedShape) float
 			terms = append(terms, term{v, x.Exponent + y.Exponent})
 		}
 		if c != 0 {
-			terms = append(terms, term{new(big.Rat).SetFloat64(float64(c)), max(math.Ilogb(float64(c)), -126)})
+			least := -126
+			if s.Half {
+				least = -14
+			}
+			terms = append(terms, term{new(big.Rat).SetFloat64(float64(c)), max(math.Ilogb(float64(c)), least)})
 		}
 		largest := math.MinInt32
 		for _, t := range terms {
@@ -41,11 +47,20 @@ func farReference(f format.Format, a, b []uint16, c float32, s FusedShape) float
 			c = 0
 			continue
 		}
+		if s.Half {
+			largest = max(largest, s.Floor)
+		}
 		unit := largest - s.Fraction
 		sum := new(big.Int)
 		for _, t := range terms {
 			scaled := new(big.Rat).Mul(t.value, power(-unit))
 			sum.Add(sum, new(big.Int).Quo(scaled.Num(), scaled.Denom())) // Quo truncates toward zero
+		}
+		if s.Half {
+			exact := format.Exact{Neg: sum.Sign() < 0, Mag: new(big.Int).Abs(sum), Exp: unit}
+			rounded := format.F16.Encode(exact, format.Encoding{PositiveZero: true})
+			c = math.Float32frombits(format.F16ToF32(uint16(rounded)))
+			continue
 		}
 		if drop := sum.BitLen() - 1 - s.ResultFraction; drop > 0 {
 			magnitude := new(big.Int).Abs(sum)
@@ -73,7 +88,17 @@ func power(e int) *big.Rat {
 
 func TestFar(t *testing.T) {
 	random := rand.New(rand.NewSource(1))
-	shapes := []FusedShape{{16, 25, 23}, {8, 25, 23}, {8, 24, 23}, {4, 23, 23}, {32, 13, 13}, {16, 13, 13}}
+	shapes := []FarShape{{FusedShape: FusedShape{16, 25, 23}}, {FusedShape: FusedShape{8, 25, 23}}, {FusedShape: FusedShape{8, 24, 23}},
+		{FusedShape: FusedShape{4, 23, 23}}, {FusedShape: FusedShape{32, 13, 13}}, {FusedShape: FusedShape{16, 13, 13}},
+		{FusedShape{16, 25, 10}, true, -21}, {FusedShape{8, 24, 10}, true, -20}}
+	halves := map[string]func() uint16{
+		"tiny f16": func() uint16 { return uint16(random.Intn(2)<<15 | random.Intn(4)<<10 | random.Intn(1024)) },
+		"near f16": func() uint16 { return uint16(random.Intn(2)<<15 | (5+random.Intn(11))<<10 | random.Intn(1024)) },
+		"sparse f16": func() uint16 {
+			return uint16(random.Intn(2)<<15|random.Intn(14)<<10|random.Intn(1024)) * uint16(random.Intn(2))
+		},
+		"bits f16": func() uint16 { return uint16(random.Intn(1 << 16)) },
+	}
 	inputs := map[string]func() uint16{
 		"wide bf16": func() uint16 { return uint16(random.Intn(2)<<15 | (87+random.Intn(81))<<7 | random.Intn(128)) },
 		"sparse bf16": func() uint16 {
@@ -90,9 +115,16 @@ func TestFar(t *testing.T) {
 		if f == nil {
 			continue
 		}
-		for name, draw := range inputs {
+		for _, name := range append(slices.Sorted(maps.Keys(inputs)), slices.Sorted(maps.Keys(halves))...) {
+			in, draw := format.BF16, inputs[name]
+			if draw == nil {
+				in, draw = format.F16, halves[name]
+			}
 			ran, tiles := 0, 0
 			for _, s := range shapes {
+				if s.Half != (in == format.F16) {
+					continue
+				}
 				for trial := range 12 {
 					k, rows, columns := 1+random.Intn(70), 1+random.Intn(f.MR), 1+random.Intn(f.NR)
 					if trial == 0 {
@@ -104,7 +136,7 @@ func TestFar(t *testing.T) {
 					}
 					for i := range b {
 						b[i] = draw()
-						if name == "wide bf16" && i >= k/2*1 && random.Intn(3) == 0 { // cancel against an earlier element
+						if name[:4] != "bits" && i >= k/2*1 && random.Intn(3) == 0 { // cancel against an earlier element
 							b[i] = b[random.Intn(i+1)] ^ 0x8000
 						}
 					}
@@ -113,14 +145,18 @@ func TestFar(t *testing.T) {
 						switch random.Intn(3) {
 						case 0:
 							c[i] = float32(math.Ldexp(random.NormFloat64(), random.Intn(100)-50))
+							if s.Half {
+								c[i] = float32(math.Ldexp(random.NormFloat64(), random.Intn(34)-24))
+								c[i] = math.Float32frombits(format.F16ToF32(format.F32ToF16(math.Float32bits(c[i]))))
+							}
 						case 1:
 							c[i] = float32(math.Copysign(0, -1))
 						}
 					}
 					before := append([]float32(nil), c...)
 					var pa, pb FarPanel
-					f.PackA(&pa, &Source{Pointer: unsafe.Pointer(&a[0]), Format: format.BF16, As: format.BF16, LaneStride: k, KStride: 1, Lanes: rows, K: k}, s)
-					f.PackB(&pb, &Source{Pointer: unsafe.Pointer(&b[0]), Format: format.BF16, As: format.BF16, LaneStride: k, KStride: 1, Lanes: columns, K: k}, s)
+					f.PackA(&pa, &Source{Pointer: unsafe.Pointer(&a[0]), Format: in, As: in, LaneStride: k, KStride: 1, Lanes: rows, K: k}, s)
+					f.PackB(&pb, &Source{Pointer: unsafe.Pointer(&b[0]), Format: in, As: in, LaneStride: k, KStride: 1, Lanes: columns, K: k}, s)
 					tiles++
 					ok := f.Run(c, f.NR, &pa, &pb, s)
 					if ok {
@@ -131,7 +167,7 @@ func TestFar(t *testing.T) {
 							at := r*f.NR + l
 							want := before[at]
 							if ok {
-								want = farReference(format.BF16, a[r*k:(r+1)*k], b[l*k:(l+1)*k], before[at], s)
+								want = farReference(in, a[r*k:(r+1)*k], b[l*k:(l+1)*k], before[at], s)
 							}
 							if math.Float32bits(c[at]) != math.Float32bits(want) {
 								t.Fatalf("%v, %s, %+v, K = %d, ran %v, element %d,%d: %#x, want %#x", level, name, s, k, ok, r, l, math.Float32bits(c[at]), math.Float32bits(want))
@@ -141,11 +177,11 @@ func TestFar(t *testing.T) {
 				}
 			}
 			switch {
-			case name == "wide bf16" || name == "sparse bf16" || name == "edge bf16":
+			case name[:4] != "bits" && name != "equal bf16":
 				if ran*2 < tiles {
 					t.Errorf("%v, %s: only %d of %d tiles were run", level, name, ran, tiles)
 				}
-			case name == "bits bf16" && ran == tiles:
+			case name[:4] == "bits" && ran == tiles:
 				t.Errorf("%v: NaN were run", level)
 			}
 		}

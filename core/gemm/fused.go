@@ -9,14 +9,15 @@ import (
 // further apart, else through the wide path, which takes anything.
 type fusedChainer struct {
 	float32Merge
-	job    *job
-	memory *workspace
-	kernel *simd.Fused // nil where no kernel knows the step's constants
-	far    *simd.Far   // nil where the level has none
-	shape  simd.FusedShape
-	wide   wideStep
-	rowsOf *decoder
-	colsOf *decoder
+	job      *job
+	memory   *workspace
+	kernel   *simd.Fused // nil where no kernel knows the step's constants
+	far      *simd.Far   // nil where the level has none
+	shape    simd.FusedShape
+	farShape simd.FarShape
+	wide     wideStep
+	rowsOf   *decoder
+	colsOf   *decoder
 	// padding where no kernel sets it
 	rowPad, columnPad int
 }
@@ -24,16 +25,22 @@ type fusedChainer struct {
 func newFusedChainer(j *job, memory *workspace) *fusedChainer {
 	f := &fusedChainer{float32Merge: float32Merge{j.level}, job: j, memory: memory, wide: newWideStep(&j.step), rowsOf: decoderOf(j.rows.as), colsOf: decoderOf(j.columns.as), rowPad: 4, columnPad: 16}
 	if shape, ok := fusedShape(&j.step); ok {
-		f.shape, f.kernel, f.far = shape, simd.FusedKernel(j.level), simd.FarKernel(j.level)
+		f.shape, f.kernel = shape, simd.FusedKernel(j.level)
+	}
+	if shape, ok := farShape(&j.step); ok {
+		f.farShape, f.far = shape, simd.FarKernel(j.level)
 	}
 	return f
 }
 
 func (f *fusedChainer) padding() (int, int) {
-	if f.kernel == nil {
-		return f.rowPad, f.columnPad
+	switch {
+	case f.kernel != nil:
+		return f.kernel.MR, f.kernel.NR
+	case f.far != nil:
+		return f.far.MR, f.far.NR
 	}
-	return f.kernel.MR, f.kernel.NR
+	return f.rowPad, f.columnPad
 }
 
 func (f *fusedChainer) chain(acc []float32, ld int, t tile, ranges []plan.Range) {
@@ -108,15 +115,15 @@ func (f *fusedChainer) runFar(c []float32, ld int, t tile, panel, mr, rows, colu
 	a := m.far.rows(panel + 1)
 	if !m.farA[panel] {
 		source := f.job.rows.strip(t.batch, t.row+panel*mr, rows, k, stride, n, &m.far.scratch)
-		f.far.PackA(&a[panel], &source, f.shape)
+		f.far.PackA(&a[panel], &source, f.farShape)
 		m.farA[panel] = true
 	}
 	if !m.farB {
 		source := f.job.columns.strip(t.batch, t.column+column, lanes, k, stride, n, &m.far.scratch)
-		f.far.PackB(&m.far.b, &source, f.shape)
+		f.far.PackB(&m.far.b, &source, f.farShape)
 		m.farB = true
 	}
-	return f.far.Run(c, ld, &a[panel], &m.far.b, f.shape)
+	return f.far.Run(c, ld, &a[panel], &m.far.b, f.farShape)
 }
 
 // runWide does what the kernels declined. Decoded strips are kept for the tiles that share them.
@@ -132,7 +139,14 @@ func (f *fusedChainer) runWide(c []float32, ld int, t tile, panel, mr, rows, col
 		x, xSpecial := a.lane(i)
 		for j := range lanes {
 			y, ySpecial := b.lane(j)
-			c[i*ld+j] = f.wide.chain(x, y, xSpecial || ySpecial, c[i*ld+j])
+			special := xSpecial || ySpecial
+			if !special && f.wide.negligible(a.greatest[i]+b.greatest[j]) {
+				// Every group sums the accumulator alone, so one does what all of them do.
+				n := min(f.wide.group, len(x))
+				c[i*ld+j] = f.wide.step(x[:n], y[:n], false, c[i*ld+j])
+				continue
+			}
+			c[i*ld+j] = f.wide.chain(x, y, special, c[i*ld+j])
 		}
 	}
 }

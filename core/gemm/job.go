@@ -129,6 +129,18 @@ func fusedShape(p *step.Params) (simd.FusedShape, bool) {
 	return shape, simd.FusedSupports(p.A, p.B, shape)
 }
 
+// farShape is fusedShape for the far kernels, which also know f16 accumulators.
+func farShape(p *step.Params) (simd.FarShape, bool) {
+	if shape, ok := fusedShape(p); ok {
+		return simd.FarShape{FusedShape: shape}, true
+	}
+	if !standard(p) || p.Result != format.F16 || p.ResultRounding != format.NearestEven || p.Floor == nil || keptFraction(p) != 10 {
+		return simd.FarShape{}, false
+	}
+	shape := simd.FarShape{FusedShape: simd.FusedShape{Group: p.Group, Fraction: p.Fraction, ResultFraction: 10}, Half: true, Floor: *p.Floor}
+	return shape, simd.FarSupports(p.A, p.B, shape)
+}
+
 // runner evaluates and stores tiles; each worker has its own.
 type runner func(t tile)
 

@@ -3,6 +3,7 @@ package gemm
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"sync"
 
 	"github.com/hawkeye-audit/hawkeye/core/format"
@@ -94,23 +95,21 @@ type wideStrip struct {
 	elements []wideElement
 	n        int
 	special  []bool // a lane with a NaN or an Inf
+	greatest []int  // a lane's greatest exponent
 	filled   bool
 }
 
 func (s *wideStrip) fill(o *operand, d *decoder, batch, lane, lanes, k, stride, n int) {
-	if cap(s.elements) < lanes*n {
-		s.elements = make([]wideElement, lanes*n)
-		s.special = make([]bool, lanes)
-	}
-	if cap(s.special) < lanes {
-		s.special = make([]bool, lanes)
-	}
-	s.elements, s.special, s.n, s.filled = s.elements[:lanes*n], s.special[:lanes], n, true
+	s.elements = slices.Grow(s.elements[:0], lanes*n)[:lanes*n]
+	s.special = slices.Grow(s.special[:0], lanes)[:lanes]
+	s.greatest = slices.Grow(s.greatest[:0], lanes)[:lanes]
+	s.n, s.filled = n, true
 	for l := range lanes {
-		s.special[l] = false
+		s.special[l], s.greatest[l] = false, zeroExponent
 		for i := range n {
 			e := d.decode(o.bits(batch, lane+l, k+i*stride))
 			s.elements[l*n+i] = e
+			s.greatest[l] = max(s.greatest[l], int(e.exponent))
 			if e.class >= format.Inf {
 				s.special[l] = true
 			}
@@ -120,6 +119,12 @@ func (s *wideStrip) fill(o *operand, d *decoder, batch, lane, lanes, k, stride, 
 
 func (s *wideStrip) lane(l int) ([]wideElement, bool) {
 	return s.elements[l*s.n : (l+1)*s.n], s.special[l]
+}
+
+// negligible tells whether no product up to that exponent reaches the last place of any alignment: terms are cut to
+// multiples of 2^(E-F), and E is never below the floor.
+func (w *wideStep) negligible(exponent int) bool {
+	return w.floor != math.MinInt32 && exponent+2 <= w.floor-w.fraction
 }
 
 // wideStep holds a step's constants in the form the wide path wants.

@@ -19,6 +19,8 @@ const (
 	constAlign             // F + 127
 	constBack              // 127 - F
 	constCut               // the bits of a result that are kept
+	constMinimum           // half: the least exponent of a nonzero c,
+	constOne               // and 1
 )
 
 type isa struct {
@@ -58,17 +60,23 @@ func main() {
 		log.Fatalf("no level is called %q", *level)
 	}
 	ConstraintExpr("amd64")
-	s.kernel()
+	s.kernel(false)
+	s.kernel(true)
 	Generate()
 }
 
 // elementBytes is what an element takes in a panel: an f32 and its exponent, an int32.
 const elementBytes = 8
 
-func (s isa) kernel() {
-	TEXT("far"+s.name, NOSPLIT, "func(c *float32, ldc int, rows int, a *byte, lda int, b *byte, groups int, group int, k *uint32)")
-	Doc("far"+s.name+" continues the chains of a tile through groups of group k; ldc and lda count bytes.",
-		"A row of a holds an f32 and an exponent a k; b holds for every k a row of f32 and a row of exponents.")
+func (s isa) kernel(half bool) {
+	name := "far" + s.name
+	if half {
+		name = "farHalf" + s.name
+	}
+	TEXT(name, NOSPLIT, "func(c *float32, ldc int, rows int, a *byte, lda int, b *byte, groups int, group int, k *uint32)")
+	Doc(name+" continues the chains of a tile through groups of group k; ldc and lda count bytes.",
+		"A row of a holds an f32 and an exponent a k; b holds for every k a row of f32 and a row of exponents.",
+		"The half kernels round every group's result to nearest even in f16.")
 	Pragma("noescape")
 	saved := AllocLocal(8)
 	STMXCSR(saved)
@@ -92,7 +100,7 @@ func (s isa) kernel() {
 	Load(Param("rows"), rows)
 	Label("row")
 	for pass := range s.passes {
-		s.step(pass, row, a, b)
+		s.step(half, pass, row, a, b)
 	}
 	ADDQ(memory("ldc"), row)
 	ADDQ(memory("lda"), a)
@@ -138,7 +146,7 @@ func (s isa) each(label string, a, b reg.GPVirtual, body func(a, b Mem)) {
 }
 
 // step is one group of one row, for the columns of one pass.
-func (s isa) step(pass int, c, a, b reg.GPVirtual) {
+func (s isa) step(half bool, pass int, c, a, b reg.GPVirtual) {
 	name := string(rune('0' + pass))
 	first := pass * s.at * s.bytes
 	element := func(base Mem, v int) Mem { return base.Offset(first + v*s.bytes) }
@@ -167,6 +175,9 @@ func (s isa) step(pass int, c, a, b reg.GPVirtual) {
 		VPSLLD(Imm(1), x, field)
 		VPSRLD(Imm(24), field, field)
 		VPSUBD(bias, field, field) // of a zero: below the clamp
+		if half {
+			s.raise(x, s.constant(constMinimum), field)
+		}
 		VPMAXSD(field, e[v], e[v])
 		VPMAXSD(clamp, e[v], e[v])
 		VPSUBD(e[v], align, scale[v])
@@ -189,12 +200,69 @@ func (s isa) step(pass int, c, a, b reg.GPVirtual) {
 	for v := range e {
 		x := s.vector()
 		VCVTDQ2PS(sums[v], x)
-		s.and(cut, x, x)
+		if half {
+			s.odd(sums[v], x)
+		} else {
+			s.and(cut, x, x)
+		}
 		VPADDD(back, e[v], e[v])
 		VPSLLD(Imm(23), e[v], e[v]) // 2^(E-F)
 		VMULPS(e[v], x, x)
+		if half {
+			s.roundHalf(x)
+		}
 		s.load(x, element(Mem{Base: c}, v))
 	}
+}
+
+// raise gives field at least the minimum where x is not zero.
+func (s isa) raise(x, minimum, field reg.VecVirtual) {
+	at, zero := s.vector(), s.vector()
+	VPMAXSD(minimum, field, at)
+	if s.bytes == 64 {
+		nonzero := K()
+		VPXORD(zero, zero, zero)
+		VCMPPS(Imm(4), zero, x, nonzero)
+		VMOVDQA32(at, nonzero, field)
+		return
+	}
+	VPXOR(zero, zero, zero)
+	VCMPPS(Imm(4), zero, x, zero) // not equal
+	VPBLENDVB(zero, at, field, field)
+}
+
+// odd makes x, an integer converted toward zero, odd where it lost bits: what is rounded from it later is rounded right.
+func (s isa) odd(integer, x reg.VecVirtual) {
+	back := s.vector()
+	VCVTTPS2DQ(x, back)
+	one := s.constant(constOne)
+	if s.bytes == 64 {
+		lost, odd := K(), s.vector()
+		VPCMPD(Imm(4), integer, back, lost) // not equal
+		VPORD(one, x, odd)
+		VMOVDQA32(odd, lost, x)
+		return
+	}
+	VPCMPEQD(integer, back, back)
+	VPANDN(one, back, back)
+	VPOR(back, x, x)
+}
+
+// roundHalf rounds x to nearest even in f16 and makes a zero positive.
+func (s isa) roundHalf(x reg.VecVirtual) {
+	zero := s.vector()
+	if s.bytes == 64 {
+		narrow := YMM()
+		VCVTPS2PH(Imm(0), x, narrow)
+		VCVTPH2PS(narrow, x)
+		VPXORD(zero, zero, zero)
+	} else {
+		narrow := XMM()
+		VCVTPS2PH(Imm(0), x, narrow)
+		VCVTPH2PS(narrow, x)
+		VPXOR(zero, zero, zero)
+	}
+	VADDPS(zero, x, x) // -0 + 0 is +0, toward zero too
 }
 
 func (s isa) load(from, to Op) {

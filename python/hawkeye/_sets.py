@@ -1,0 +1,127 @@
+"""Sets of recorded cases: matrix multiplications with the results a GPU gave, replayed one by one.
+
+A set is FILE.jsonl with FILE.bin beside it: whole multiplications (tests/goldens) or results of single instructions.
+FILE.expected, where it exists, names the cases whose replay must be exact, one id a line ('#' begins a comment).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes as c
+import json
+import os
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import _errors as errors
+from . import _native
+from ._native import Progress
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What replaying one case showed.
+
+    ``verdict`` is "exact" (every recorded bit reproduced), "wrong", or "undecided", with the reason.
+    """
+
+    id: str
+    verdict: str
+    plan: str  #: the order of summation that was found, for a person
+    reason: str  #: why it is wrong or undecided, or what makes an exact one certain
+    op: str
+    dtype: str
+    out: str
+    family: str  #: the kind of GPU kernel
+    multiply_adds: int
+    seconds: float
+    details: dict[str, Any] = field(repr=False)  #: everything the library said
+
+    @classmethod
+    def from_json(cls, text: str) -> Verdict:
+        """A verdict as the library writes it."""
+        got: dict[str, Any] = json.loads(text)
+        return cls(
+            id=str(got.get("id", "")),
+            verdict=str(got["verdict"]),
+            plan=str(got.get("plan") or ""),
+            reason=str(got.get("reason") or ""),
+            op=str(got.get("op") or ""),
+            dtype=str(got.get("dtype") or ""),
+            out=str(got.get("out") or ""),
+            family=str(got.get("family") or "other"),
+            multiply_adds=int(got.get("multiply_adds") or 0),
+            seconds=float(got.get("seconds") or 0.0),
+            details=got,
+        )
+
+
+def _free(handle: int, owner: int) -> None:
+    if os.getpid() == owner and _native.loaded():
+        with contextlib.suppress(errors.Error):
+            _native.call("hawkeye_set_free", handle)
+
+
+class RecordedSet:
+    """An open set; ``len`` is its number of cases. Made by ``hawkeye.open_set``."""
+
+    def __init__(self, path: Path, handle: int, count: int) -> None:
+        self.path = path
+        self._handle = handle
+        self._count = count
+        weakref.finalize(self, _free, handle, os.getpid()).atexit = False
+        #: {"kind", "about", "multiply_adds", "cases", ...}
+        self.about: dict[str, Any] = json.loads(_native.text("hawkeye_set_about", handle, size=1 << 16))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def replay(self, index: int, *, threads: int | None = None, progress: Progress | None = None) -> Verdict:
+        """Replays case ``index``, counted from 0 in the file's order."""
+        if not 0 <= index < self._count:
+            raise IndexError(f"{self.path.name} has {self._count} cases, and case {index} was asked for.")
+        count = _native.thread_count(threads)
+        # The library says that 64 KiB always suffice; it does not keep a verdict that did not fit.
+        buffer, needed = c.create_string_buffer(1 << 16), c.c_size_t()
+        with _native.Watched(progress) as watched:
+            watched.call(
+                "hawkeye_set_replay",
+                self._handle,
+                index,
+                count,
+                watched.function,
+                None,
+                buffer,
+                len(buffer),
+                c.byref(needed),
+            )
+        return Verdict.from_json(buffer.value.decode("utf-8"))
+
+    def __iter__(self) -> Iterator[Verdict]:
+        for index in range(self._count):
+            yield self.replay(index)
+
+    def expected(self) -> frozenset[str] | None:
+        """The ids of the cases whose replay must be exact; None where the set does not say."""
+        beside = self.path.with_suffix(".expected")
+        try:
+            lines = beside.read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            raise errors.FileError(
+                f"The list {beside} of cases expected to be exact cannot be read: {error}."
+            ) from error
+        names = (line.partition("#")[0].strip() for line in lines)
+        return frozenset(name for name in names if name)
+
+
+def open_set(path: str | os.PathLike[str]) -> RecordedSet:
+    """Opens FILE.jsonl. Raises FileError where it, or FILE.bin, cannot be read or is not a set."""
+    where = Path(path)
+    handle, count = c.c_uint64(), c.c_int64()
+    _native.call("hawkeye_set_open", os.fsencode(where), c.byref(handle), c.byref(count))
+    return RecordedSet(where, handle.value, count.value)

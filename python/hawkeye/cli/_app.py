@@ -1,0 +1,72 @@
+"""The typer application: what ``hawkeye --help`` says, and which commands there are."""
+
+import inspect
+from collections.abc import Callable
+
+import typer
+
+from . import bench, demo, doctor, gemm, golden, profiles
+
+app = typer.Typer(
+    name="hawkeye",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="""Re-executes NVIDIA GPU matrix multiplications on a CPU, bit for bit.
+
+    [bold]First steps[/bold]
+
+      hawkeye demo                    replay 517 matmuls recorded on an H200
+
+      hawkeye profiles                the arithmetics Hawkeye knows, by GPU
+
+      hawkeye profiles hopper/bf16    what one of them says, in words
+
+      hawkeye doctor                  whether everything is in place
+
+    [bold]Your own data[/bold]
+
+      hawkeye gemm A.npy B.npy --profile hopper/f16 -o D.npy
+
+      hawkeye golden SET.jsonl --json   a verdict a line, for any recorded set
+
+    Exit status: 0 all is well, 1 something is wrong, 3 bad input, 130 interrupted.
+    """,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from .._version import version
+
+        typer.echo(f"hawkeye {version()}")
+        raise typer.Exit()
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(
+        False, "--version", help="Print the release and stop.", callback=_version, is_eager=True
+    ),
+) -> None:
+    """Options of every command."""
+
+
+def _paragraphs(text: str) -> str:
+    """A docstring with each paragraph on one line, so that the terminal's width alone decides where lines break."""
+    parts = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(part if part.startswith(" ") else " ".join(part.split()) for part in parts)
+
+
+_commands: list[Callable[..., int]] = [
+    demo.demo,
+    golden.golden,
+    gemm.gemm,
+    profiles.profiles,
+    doctor.doctor,
+    bench.bench,
+]
+for command in _commands:
+    app.command(command.__name__, help=_paragraphs(command.__doc__ or ""))(command)
