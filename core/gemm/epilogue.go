@@ -67,21 +67,26 @@ func (e *epilogue) store32(j *job, t tile, acc []float32, ld int) {
 	})
 }
 
-// storePlain32 is the common case, written as a walk along the output with the rounding chosen outside the loop.
-func (e *epilogue) storePlain32(j *job, t tile, acc []float32, ld int) {
-	d := e.args.D
+// lines calls f for every line of the tile with its sums, where its first element is stored and how many bytes further each
+// next one is.
+func lines[T accumulator](j *job, d *Matrix, t tile, acc []T, ld int, f func(line []T, to unsafe.Pointer, step int)) {
 	step := d.ColumnStride
 	if j.swapped {
 		step = d.RowStride
 	}
-	step *= e.size
+	step *= d.elementSize()
 	for r := range t.rows {
 		row, column := t.row+r, t.column
 		if j.swapped {
 			row, column = column, row
 		}
-		to := d.at(t.batch, row, column)
-		line := acc[r*ld : r*ld+t.columns]
+		f(acc[r*ld:r*ld+t.columns], d.at(t.batch, row, column), step)
+	}
+}
+
+// storePlain32 is the common case, with the rounding chosen outside the loop.
+func (e *epilogue) storePlain32(j *job, t tile, acc []float32, ld int) {
+	lines(j, e.args.D, t, acc, ld, func(line []float32, to unsafe.Pointer, step int) {
 		switch e.out {
 		case format.F16:
 			for i, v := range line {
@@ -96,7 +101,16 @@ func (e *epilogue) storePlain32(j *job, t tile, acc []float32, ld int) {
 				*(*float32)(unsafe.Add(to, i*step)) = canonical32(v)
 			}
 		}
-	}
+	})
+}
+
+// storeSame stores sums that need no rounding.
+func storeSame[T accumulator](j *job, d *Matrix, t tile, acc []T, ld int) {
+	lines(j, d, t, acc, ld, func(line []T, to unsafe.Pointer, step int) {
+		for i, v := range line {
+			*(*T)(unsafe.Add(to, i*step)) = v
+		}
+	})
 }
 
 // element32 computes one output element's bits from its merged sum. Every product is written float32(x*y): without the
@@ -173,6 +187,10 @@ func widen(v uint64, f format.Format) float32 {
 
 func (e *epilogue) store64(j *job, t tile, acc []float64, ld int) {
 	d := e.args.D
+	if e.plain {
+		storeSame(j, d, t, acc, ld)
+		return
+	}
 	j.each(t, ld, func(i, row, column int) {
 		*(*float64)(d.at(t.batch, row, column)) = e.element64(t.batch, row, column, acc[i])
 	})
@@ -202,7 +220,4 @@ func (e *epilogue) element64(batch, row, column int, acc float64) float64 {
 	return acc + addend
 }
 
-func (e *epilogue) storeInt(j *job, t tile, acc []int32, ld int) {
-	d := e.args.D
-	j.each(t, ld, func(i, row, column int) { *(*int32)(d.at(t.batch, row, column)) = acc[i] })
-}
+func (e *epilogue) storeInt(j *job, t tile, acc []int32, ld int) { storeSame(j, e.args.D, t, acc, ld) }

@@ -184,7 +184,7 @@ func gcd(a, b int) int {
 // What running survivors whole may cost: so many of them, or so many multiply-adds, whichever is more.
 const (
 	maxWhole     = 12
-	maxWholeWork = 8 << 30
+	maxWholeWork = 32 << 30
 	// keptOutputs bounds the memory for the outputs of plans that did not agree; they tell how much one element decides.
 	keptOutputs = 64 << 20
 )
