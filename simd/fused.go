@@ -35,8 +35,8 @@ import (
 //     top ≤ 0 and e ≥ -126 bounds it from below (-63, -62); the byte of a zero is -64. So a sum lies in [-128, 127], and
 //     one with a zero is at most 0, below the clamp F + 1: a zero takes no part;
 //  4. the clamp, E ≥ F - 126, changes nothing. Where a group has a nonzero product E is at least la + lb, and la + lb ≥
-//     F - 126 is required. Where it has none, d = trunc(c), and the clamp matters only to a nonzero c of a lower exponent;
-//     c on entry has none, so that this c came out of an earlier group with nonzero products, is a multiple of
+//     F - 126 is required. Where it has none, d = trunc(c), and the clamp matters only to a nonzero c of a lower exponent.
+//     No c on entry is that low; such a c came out of an earlier group with nonzero products, is a multiple of
 //     2^(la+lb-F), hence of 2^(clamp-F), has no more bits than a result keeps, and passes unchanged;
 //  5. E ≤ F, so that 0 ≤ s ≤ 126·2^23: |c| < 2^F on entry, and K products of less than 4·2^(2·top) each add less than 2^F
 //     since 4·FusedMaxK·2^(2·top) ≤ 2^F; all later |c| < 2^(F+1). Adding s to the bits of a normal number below 2^(F+2)

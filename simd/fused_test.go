@@ -604,15 +604,15 @@ func TestFusedWindow(t *testing.T) {
 					return x
 				}
 				for e := -266; e <= 254; e += 3 {
-					spread := []int{0, 1, 12, 40, 90, 100, 113, 126}[r.IntN(8)]
+					spread := []int{0, 1, 12, 40, 90, 100 + r.IntN(27), 100 + r.IntN(10), 126}[r.IntN(8)]
 					ea := max(min(e/2+r.IntN(9)-4, 127), -132)
 					eb := max(min(e-ea, 127), -132)
 					lowered := spread * r.IntN(2)
 					every := []int{1, s.Group}[r.IntN(2)] // the small ones among the large, or groups of them alone
 					length, flip, zero := 6*every, r.IntN(2), r.IntN(4)
-					// A second row has the small ones only: there is nothing large to hide what is lost of them.
-					a := filled(form, 2, length, func(l, k int) uint32 {
-						if k/every == zero {
+					// A second row has the small ones only, a third zeros: nothing large hides what is lost of them or of c.
+					a := filled(form, 3, length, func(l, k int) uint32 {
+						if k/every == zero || l == 2 {
 							return 0
 						}
 						return encode(form, max(ea-max(l, (k/every+flip)%2)*(spread-lowered), -132), fraction()) | r.Uint32()>>31<<(layouts[form].width-1)
@@ -626,6 +626,7 @@ func TestFusedWindow(t *testing.T) {
 						}
 						acc.set(0, 0, x)
 						acc.set(1, 0, x*uint32(r.IntN(2)))
+						acc.set(2, 0, x*uint32(r.IntN(2)))
 						ok := runFused(t, f, s, a, b, acc)
 						if ok {
 							taken++

@@ -45,7 +45,8 @@ type fusedFormat struct {
 	scan     bool   // the exponents are too many for one scale: it depends on the data
 }
 
-const none = math.MaxUint32
+// noSpecials is the special of a format that has none by magnitude.
+const noSpecials = math.MaxUint32
 
 var fusedFormats = map[format.Format]fusedFormat{
 	format.F16:      {size: 2, width: 16, mantissa: 10, bias: 15, special: 0x7C00},
@@ -54,11 +55,11 @@ var fusedFormats = map[format.Format]fusedFormat{
 	format.F32:      {size: 4, width: 32, mantissa: 10, bias: 127, special: 0x7F800000, scan: true}, // rounded to tf32
 	format.E4M3:     {size: 1, width: 8, mantissa: 3, bias: 7, special: 0x7F},
 	format.E5M2:     {size: 1, width: 8, mantissa: 2, bias: 15, special: 0x7C},
-	format.E4M3FNUZ: {size: 1, width: 8, mantissa: 3, bias: 8, special: none, fnuz: true},
-	format.E5M2FNUZ: {size: 1, width: 8, mantissa: 2, bias: 16, special: none, fnuz: true},
-	format.E2M1:     {size: 1, width: 4, mantissa: 1, bias: 1, special: none},
-	format.E3M2:     {size: 1, width: 6, mantissa: 2, bias: 3, special: none},
-	format.E2M3:     {size: 1, width: 6, mantissa: 3, bias: 1, special: none},
+	format.E4M3FNUZ: {size: 1, width: 8, mantissa: 3, bias: 8, special: noSpecials, fnuz: true},
+	format.E5M2FNUZ: {size: 1, width: 8, mantissa: 2, bias: 16, special: noSpecials, fnuz: true},
+	format.E2M1:     {size: 1, width: 4, mantissa: 1, bias: 1, special: noSpecials},
+	format.E3M2:     {size: 1, width: 6, mantissa: 2, bias: 3, special: noSpecials},
+	format.E2M3:     {size: 1, width: 6, mantissa: 3, bias: 1, special: noSpecials},
 }
 
 // fusedConversion is how a conversion reads an element; the generator knows the layout.
@@ -242,7 +243,7 @@ const fusedZeroByte = 0xC0
 // fusedTop is a format's greatest exponent.
 func fusedTop(f fusedFormat) int {
 	largest := uint32(1)<<(f.width-1) - 1
-	if f.special != none {
+	if f.special != noSpecials {
 		largest = f.special - 1
 	}
 	return f.exponent(largest)

@@ -13,14 +13,14 @@ import (
 
 // The constants of a call, 32-bit words in this order; farConstants in package simd is the same struct.
 const (
-	constLowest = 4 * iota // below every exponent
-	constBias              // 127
-	constClamp             // F - 126
-	constAlign             // F + 127
-	constBack              // 127 - F
-	constCut               // the bits of a result that are kept
-	constMinimum           // half: the least exponent of a nonzero c,
-	constOne               // and 1
+	constLowest  = 4 * iota // below every exponent
+	constBias               // 127
+	constClamp              // F - 126
+	constAlign              // F + 127
+	constBack               // 127 - F
+	constCut                // the bits of a result that are kept
+	constMinimum            // half: the least exponent of a nonzero c,
+	constOne                // and 1
 )
 
 type isa struct {
