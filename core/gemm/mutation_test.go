@@ -3,7 +3,9 @@ package gemm_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
@@ -37,14 +39,24 @@ func fused(p step.Params) bool { return p.Kind == step.Fused }
 
 func wideRange(p step.Params) bool { return p.A.Info().MinExponent < -100 }
 
-// coarse: products never reach below the last place of the result where the floor stands.
+// coarse: every product is a multiple of the unit that the floor cuts at.
 func coarse(p step.Params) bool {
-	return p.Result == format.F32 && !wideRange(p) || p.Result == format.F16 && p.A.Info().MinExponent-p.A.Info().MantissaBits > -12
+	return 2*(p.A.Info().MinExponent-p.A.Info().MantissaBits) > *p.Floor-p.Fraction
+}
+
+// uncut: with operands this narrow and an f16 accumulator no cut ever reaches the result.
+func uncut(p step.Params) bool {
+	return p.Result == format.F16 && p.Fraction == 25 && p.A.Info().MinExponent-p.A.Info().MantissaBits > -8
+}
+
+// shallow: no product lies below 2^-25, nor a last place of the accumulator.
+func shallow(p step.Params) bool {
+	return p.Result == format.F16 && p.Fraction >= 24 && 2*(p.A.Info().MinExponent-p.A.Info().MantissaBits) > -24
 }
 
 var mutants = []mutant{
-	{name: "F + 1", apply: func(p *step.Params) { p.Fraction++ }, kernels: true},
-	{name: "F - 1", apply: func(p *step.Params) { p.Fraction-- }, kernels: true},
+	{name: "F + 1", apply: func(p *step.Params) { p.Fraction++ }, blind: uncut, kernels: true},
+	{name: "F - 1", apply: func(p *step.Params) { p.Fraction-- }, blind: uncut, kernels: true},
 	{name: "G halved", apply: func(p *step.Params) { p.Group /= 2 }, exists: fused, kernels: true},
 	{name: "G doubled", apply: func(p *step.Params) { p.Group *= 2 }, exists: fused, kernels: true},
 	{name: "RNE for RZ", apply: func(p *step.Params) { p.ResultRounding = format.NearestEven },
@@ -54,7 +66,7 @@ var mutants = []mutant{
 	{name: "floor + 1", apply: func(p *step.Params) { floor := *p.Floor + 1; p.Floor = &floor }, exists: hasFloor, blind: coarse},
 	{name: "floor - 1", apply: func(p *step.Params) { floor := *p.Floor - 1; p.Floor = &floor }, exists: hasFloor, blind: coarse},
 	{name: "no floor", apply: func(p *step.Params) { p.Floor = nil }, exists: hasFloor, blind: coarse},
-	{name: "a floor of 0", apply: func(p *step.Params) { floor := 0; p.Floor = &floor }, exists: fused},
+	{name: "a floor of 0", apply: func(p *step.Params) { floor := 0; p.Floor = &floor }, exists: fused, blind: shallow},
 	{name: "one fraction bit fewer", apply: func(p *step.Params) {
 		if p.ResultFraction == 0 {
 			p.ResultFraction = p.Result.Info().MantissaBits
@@ -69,20 +81,16 @@ var mutants = []mutant{
 			return p.Result == format.F32 && !wideRange(p) || p.Result == format.F16 && p.A.Info().MinExponent-p.A.Info().MantissaBits > -12
 		}},
 	{name: "the sign of a zero, of an FMA", apply: func(p *step.Params) { p.ZeroSign = step.PositiveZero },
-		exists: func(p step.Params) bool { return p.ZeroSign == step.IEEEZero }},
-	{name: "alignment to nearest", apply: func(p *step.Params) { p.Align = format.NearestEven }, exists: fused},
-	{name: "alignment down", apply: func(p *step.Params) { p.Align = format.Down }, exists: fused},
-	{name: "normalised terms", apply: func(p *step.Params) { p.NormalisedTerms = true }, exists: fused},
+		exists: func(p step.Params) bool { return p.ZeroSign == step.IEEEZero },
+		blind:  func(p step.Params) bool { return !wideRange(p) }}, // no product underflows, and chains start at +0
+	{name: "alignment to nearest", apply: func(p *step.Params) { p.Align = format.NearestEven }, exists: fused, blind: uncut},
+	{name: "alignment down", apply: func(p *step.Params) { p.Align = format.Down }, exists: fused, blind: uncut},
+	{name: "normalised terms", apply: func(p *step.Params) { p.NormalisedTerms = true }, exists: fused, blind: uncut},
 	{name: "subnormal operands flushed", apply: func(p *step.Params) { p.FlushInputs = true },
 		exists: func(p step.Params) bool { return p.Kind == step.Fused || p.Kind == step.FMA }},
 	{name: "overflow saturates", apply: func(p *step.Params) { p.Overflow = format.Saturate },
 		exists: func(p step.Params) bool { return p.Kind == step.Fused || p.Kind == step.FMA },
-		blind: func(p step.Params) bool {
-			if p.Result == format.F16 {
-				return 2*p.A.Info().MaxExponent+8 < 16
-			}
-			return p.Result == format.F32 && !wideRange(p)
-		}},
+		blind:  func(p step.Params) bool { return p.Result == format.F32 && !wideRange(p) }},
 	{name: "tf32 operands cut", apply: func(p *step.Params) { p.InputRounding = format.TowardZero },
 		exists: func(p step.Params) bool { return p.InputRounding == format.NearestEven }},
 	{name: "tf32 operands away from ties", apply: func(p *step.Params) { p.InputRounding = format.NearestAway },
@@ -102,7 +110,18 @@ func adversarial(r *rand.Rand, p step.Params, stored format.Format, round, m, n,
 		if slices.Contains(recipeFormats, stored) {
 			return makeInputs(r, stored, stored, map[string]string{"ordinary": "normal", "cancelling": "cancel"}[kind], 1, m, n, k)
 		}
-		kind = "finite"
+		a, b = handMadeElements(r, stored, "finite", m*k), handMadeElements(r, stored, "finite", k*n)
+		if kind == "cancelling" { // each product and its negative, so that the accumulator shows what was cut from it
+			for i := 1; i < k; i += 2 {
+				for row := range m {
+					a[row*k+i] = a[row*k+i-1]
+				}
+				for column := range n {
+					b[i*n+column] = b[(i-1)*n+column] ^ 1<<(info.Bits-1)
+				}
+			}
+		}
+		return a, b
 	case "edge":
 		return edge(r, p, stored, m, n, k)
 	case "least":
@@ -114,32 +133,51 @@ func adversarial(r *rand.Rand, p step.Params, stored format.Format, round, m, n,
 		}
 		return a, b
 	case "aimed", "floor":
-		// The products of one k share an exponent, near where the step's constants bite.
-		target := -r.IntN(2*p.Fraction + 1)
-		if kind == "floor" && p.Floor != nil {
-			// Products whose last places lie below 2^(floor-F), in sums of a few units in the last place of the result.
-			target = *p.Floor + 2 - r.IntN(32)
-		}
-		a, b = make([]uint64, m*k), make([]uint64, k*n)
-		for i := range k {
-			sum := target - r.IntN(5)
-			if kind == "aimed" && r.IntN(3) == 0 {
-				sum -= r.IntN(p.Fraction + 4)
-			}
-			ea := sum/2 + r.IntN(9) - 4
-			clamp := func(e int) int { return max(info.MinExponent-1, min(info.MaxExponent, e)) }
-			ea = clamp(ea)
-			eb := clamp(sum - ea)
-			for row := range m {
-				a[row*k+i] = compose(stored, r.IntN(2) == 0, ea, r.Uint64()&(1<<info.MantissaBits-1))
-			}
-			for column := range n {
-				b[i*n+column] = compose(stored, r.IntN(2) == 0, eb, r.Uint64()&(1<<info.MantissaBits-1))
-			}
-		}
-		return a, b
+		return aimed(r, p, stored, kind == "floor", m, n, k)
 	}
 	return handMadeElements(r, stored, kind, m*k), handMadeElements(r, stored, kind, k*n)
+}
+
+// aimed makes products of one exponent for each k: a pair of large ones that cancel, and others about F lower, which the
+// cut reaches; or, at the floor, products whose last places lie below 2^(floor-F), in sums of a few units in the last
+// place of the result.
+func aimed(r *rand.Rand, p step.Params, stored format.Format, floor bool, m, n, k int) (a, b []uint64) {
+	info := stored.Info()
+	least := 2 * (info.MinExponent - info.MantissaBits)
+	top := min(2*info.MaxExponent, least+p.Fraction+r.IntN(12))
+	if r.IntN(2) == 0 {
+		top = min(2*info.MaxExponent, r.IntN(10))
+	}
+	exponents := make([]int, k)
+	for i := range k {
+		switch {
+		case floor && p.Floor != nil:
+			exponents[i] = *p.Floor + 2 - r.IntN(37)
+		case i%8 < 2:
+			exponents[i] = top
+		default:
+			exponents[i] = top - p.Fraction + r.IntN(8) - 2
+		}
+	}
+	a, b = make([]uint64, m*k), make([]uint64, k*n)
+	for i, e := range exponents {
+		ea := max(info.MinExponent-1, min(info.MaxExponent, e/2+r.IntN(9)-4))
+		eb := max(info.MinExponent-1, min(info.MaxExponent, e-ea))
+		ea = max(info.MinExponent-1, min(info.MaxExponent, e-eb))
+		for row := range m {
+			a[row*k+i] = compose(stored, r.IntN(2) == 0, ea, r.Uint64()&(1<<info.MantissaBits-1))
+			if !floor && i%8 == 1 {
+				a[row*k+i] = a[row*k+i-1]
+			}
+		}
+		for column := range n {
+			b[i*n+column] = compose(stored, r.IntN(2) == 0, eb, r.Uint64()&(1<<info.MantissaBits-1))
+			if !floor && i%8 == 1 {
+				b[i*n+column] = b[(i-1)*n+column] ^ 1<<(info.Bits-1)
+			}
+		}
+	}
+	return a, b
 }
 
 // edge makes one group whose sum stands at the least result but for a last place of 2^(floor-F): in some columns that
@@ -165,16 +203,17 @@ func edge(r *rand.Rand, p step.Params, stored format.Format, m, n, k int) (a, b 
 	}
 	// The exponents are shared out between A, which is the same for all columns, and B.
 	half := []int{(least - 1) / 2, last / 2, last / 2, last / 2}
+	at := (k - 1) / p.Group * p.Group // the last group, so that the sign of a result of zero lasts
 	for row := range m {
-		a[row*k] = compose(stored, false, half[0], (1<<(first.ones-1)-1)<<(info.MantissaBits-first.ones+1))
+		a[row*k+at] = compose(stored, false, half[0], (1<<(first.ones-1)-1)<<(info.MantissaBits-first.ones+1))
 		for i := 1; i < len(half); i++ {
-			a[row*k+i] = powerOf(stored, false, half[i])
+			a[row*k+at+i] = powerOf(stored, false, half[i])
 		}
 	}
 	for column := range n {
 		negative := r.IntN(2) == 0
 		for i, t := range terms[column%2] {
-			b[i*n+column] = powerOf(stored, negative, t.exponent-half[i])
+			b[(at+i)*n+column] = powerOf(stored, negative, t.exponent-half[i])
 		}
 	}
 	return a, b
@@ -193,17 +232,23 @@ func powerOf(f format.Format, negative bool, e int) uint64 {
 }
 
 func TestMutationsThroughKernels(t *testing.T) {
-	const m, n, k = 5, 18, 72
+	const m, n, k = 3, 17, 72
 	var caught, blind atomic.Int64
 	type job struct {
 		p *profile.Profile
 		m mutant
 	}
 	var jobs []job
+	steps := map[string]bool{}
 	for _, p := range runnable() {
-		if p.Plan.Chain == nil || p.Epilogue.Scaling != profile.ScalingNone {
-			continue // the step again, under another plan
+		text, err := json.Marshal(p.Step)
+		if err != nil {
+			t.Fatal(err)
 		}
+		if steps[string(text)] {
+			continue // the step again, on another architecture or under another plan
+		}
+		steps[string(text)] = true
 		for _, mutant := range mutants {
 			exists := mutant.exists
 			if exists == nil {
@@ -218,27 +263,35 @@ func TestMutationsThroughKernels(t *testing.T) {
 	parallel(t, len(jobs), func(i int) error {
 		p, mutant := jobs[i].p, jobs[i].m
 		right := *p
+		right.Plan = plan.Plain()
 		right.Epilogue = profile.Epilogue{Out: p.Step.Result, Form: profile.FormAdd}
 		wrong := right
 		mutant.apply(&wrong.Step)
 		if err := wrong.Step.Validate(); err != nil {
 			return fmt.Errorf("%s, %s: no step: %w", p.Name, mutant.name, err)
 		}
-		stored := right.Step.A
+		stored := [2]format.Format{right.Step.A, right.Step.B}
 		if right.TakesF32() {
-			stored = format.F32
+			stored = [2]format.Format{format.F32, format.F32}
 		}
-		rounds := 60
+		rounds := 120
 		isBlind := mutant.blind != nil && mutant.blind(p.Step)
 		if isBlind {
-			rounds = 20
+			rounds = 24
 		}
 		for round := range rounds {
 			r := rand.New(rand.NewPCG(uint64(round), 11))
-			a, b := adversarial(r, right.Step, stored, round, m, n, k)
+			a, b := adversarial(r, right.Step, stored[0], round, m, n, k)
+			if stored[1] != stored[0] {
+				_, b = adversarial(rand.New(rand.NewPCG(uint64(round), 11)), right.Step, stored[1], round, m, n, k)
+			}
+			var start []uint64
+			if round/12%2 == 1 { // after all kinds without
+				start = starts(r, right.Step, m*n)
+			}
 			seen := 0
 			for _, level := range levels {
-				if !bytes.Equal(plainRun(&right, level, stored, a, b, m, n, k), plainRun(&wrong, level, stored, a, b, m, n, k)) {
+				if !bytes.Equal(plainRun(&right, level, stored, a, b, start, m, n, k), plainRun(&wrong, level, stored, a, b, start, m, n, k)) {
 					seen++
 				}
 			}
@@ -248,7 +301,7 @@ func TestMutationsThroughKernels(t *testing.T) {
 			case seen > 0 && seen < len(levels):
 				return fmt.Errorf("%s: mutant %q shows at %d of %v on inputs of round %d", p.Name, mutant.name, seen, levels, round)
 			case seen > 0:
-				if mutant.kernels && kernelShape(right.Step) && kernelShape(wrong.Step) && !kernelsAccept(levels, stored, &right.Step, a, b, m, n, k) {
+				if mutant.kernels && kernelShape(right.Step) && kernelShape(wrong.Step) && !kernelsAccept(levels, stored, &right.Step, a, b, start, m, n, k) {
 					continue // shown by another path than the kernels': look further
 				}
 				caught.Add(1)
@@ -262,14 +315,41 @@ func TestMutationsThroughKernels(t *testing.T) {
 		return fmt.Errorf("%s: mutant %q survives", p.Name, mutant.name)
 	})
 	if !t.Failed() {
-		t.Logf("%d wrong constants of %d steps caught at each of %v, %d invisible to any operands", caught.Load(), len(jobs), levels, blind.Load())
+		t.Logf("%d wrong constants of %d steps caught at each of %v, %d invisible to any operands", caught.Load(), len(steps), levels, blind.Load())
 	}
 }
 
-// plainRun is A·B with dense operands.
-func plainRun(p *profile.Profile, level simd.Level, stored format.Format, a, b []uint64, m, n, k int) []byte {
+// starts makes accumulators against which products stand F bits lower, where there are such.
+func starts(r *rand.Rand, p step.Params, count int) []uint64 {
+	list := handMadeElements(r, p.Result, "finite", count)
+	if p.Kind != step.Fused {
+		return list
+	}
+	info := p.Result.Info()
+	aims := []int{
+		2*(p.A.Info().MinExponent-p.A.Info().MantissaBits) + p.Fraction, // the least product stands F lower
+		p.Fraction - 4,   // one of 1 does, about
+		0,                // beside the products
+		-30,              // below them
+		info.MaxExponent, // about to overflow
+	}
+	if r.IntN(2) == 0 { // which the kernels accept
+		aims = aims[:3]
+	}
+	for i := range list {
+		e := max(info.MinExponent, min(info.MaxExponent, aims[i%len(aims)]+r.IntN(12)-5))
+		list[i] = compose(p.Result, r.IntN(2) == 0, e, r.Uint64()&(1<<info.MantissaBits-1))
+	}
+	return list
+}
+
+// plainRun is A·B with dense operands, its accumulators starting at start or at zero.
+func plainRun(p *profile.Profile, level simd.Level, stored [2]format.Format, a, b, start []uint64, m, n, k int) []byte {
 	out := alignedBytes(m * n * p.Epilogue.Out.Bytes())
-	args := gemm.Args{Profile: p, A: dense(stored, a, m, k), B: dense(stored, b, k, n), D: gemm.Dense(out, p.Epilogue.Out, 1, m, n), Alpha: 1, Beta: 1, Threads: 1, Level: &level}
+	args := gemm.Args{Profile: p, A: dense(stored[0], a, m, k), B: dense(stored[1], b, k, n), D: gemm.Dense(out, p.Epilogue.Out, 1, m, n), Alpha: 1, Beta: 1, Threads: 1, Level: &level}
+	if start != nil {
+		args.Start = dense(p.Step.Result, start, m, n)
+	}
 	if err := gemm.Run(context.Background(), &args); err != nil {
 		panic(err)
 	}
@@ -299,18 +379,23 @@ func kernelShape(p step.Params) bool {
 }
 
 // kernelsAccept tells whether the kernels of all levels take the first tile of these operands.
-func kernelsAccept(levels []simd.Level, stored format.Format, p *step.Params, a, b []uint64, m, n, k int) bool {
+func kernelsAccept(levels []simd.Level, stored [2]format.Format, p *step.Params, a, b, start []uint64, m, n, k int) bool {
 	for _, level := range levels {
 		f, shape := simd.FusedKernel(level), shapeOf(p)
 		rows, columns := min(m, f.MR), min(n, f.NR)
-		x, y := dense(stored, a, m, k), dense(stored, b, k, n)
-		source := func(m *gemm.Matrix, lanes, laneStride, kStride int) *simd.Source {
-			return &simd.Source{Pointer: m.Data, Format: stored, As: p.A, InputRounding: p.InputRounding, Lanes: lanes, K: k, LaneStride: laneStride, KStride: kStride}
+		x, y := dense(stored[0], a, m, k), dense(stored[1], b, k, n)
+		source := func(m *gemm.Matrix, as format.Format, lanes, laneStride, kStride int) *simd.Source {
+			return &simd.Source{Pointer: m.Data, Format: m.Format, As: as, InputRounding: p.InputRounding, Lanes: lanes, K: k, LaneStride: laneStride, KStride: kStride}
 		}
 		var pa, pb simd.FusedPanel
-		f.PackA(&pa, source(x, rows, k, 1), shape)
-		f.PackB(&pb, source(y, columns, 1, n), shape)
+		f.PackA(&pa, source(x, p.A, rows, k, 1), shape)
+		f.PackB(&pb, source(y, p.B, columns, 1, n), shape)
 		c := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(alignedBytes(4*f.MR*f.NR)))), f.MR*f.NR)
+		for i, v := range start {
+			if row, column := i/n, i%n; row < rows && column < columns {
+				c[row*f.NR+column] = math.Float32frombits(uint32(v))
+			}
+		}
 		if !f.Run(c, f.NR, &pa, &pb, shape) {
 			return false
 		}

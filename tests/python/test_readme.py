@@ -108,6 +108,24 @@ def test_files_named(page: Path) -> None:
         assert (ROOT / name).exists(), f"{page.name} names {name}"
 
 
+def test_golden_table() -> None:
+    """The table's rows add up to its last, and that is what the golden set is held to."""
+    rows = [
+        [cell.strip("* ") for cell in line.split("|")[1:-1]] for line in README.splitlines() if line.startswith("|")
+    ]
+    start = next(i for i, row in enumerate(rows) if row[0] == "kernels")
+    stop = next(i for i, row in enumerate(rows) if row[0] == "all")
+    counts = [[int(cell or 0) for cell in row[1:]] for row in rows[start + 2 : stop + 1]]
+    total = counts.pop()
+    assert [sum(column) for column in zip(*counts)] == total
+    cases, exact, undecided, wrong = total
+    assert cases == exact + undecided + wrong
+    golden = ROOT / "tests" / "goldens" / "h200-torch2.11.jsonl"
+    assert cases == len(golden.read_text(encoding="utf-8").splitlines()) - 1
+    expected = golden.with_suffix(".expected").read_text(encoding="utf-8").splitlines()
+    assert exact == sum(not line.startswith("#") for line in expected)
+
+
 def anchors(page: Path) -> set[str]:
     """The anchors that headings make."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
