@@ -12,6 +12,7 @@ import (
 	"github.com/hawkeye-audit/hawkeye/core/cases"
 	"github.com/hawkeye-audit/hawkeye/core/format"
 	"github.com/hawkeye-audit/hawkeye/core/gemm"
+	"github.com/hawkeye-audit/hawkeye/core/profile"
 )
 
 // Options are how a replay runs.
@@ -214,9 +215,9 @@ func (r *replay) confirm(ctx context.Context, v Verdict, choice choice, survivor
 			continue
 		}
 		v.Comparison = nil
-		v.Plan, v.ProfileID, v.Profile = describe(candidate), candidate.profile.ID(), candidate.profile.JSON()
+		v.Plan, v.ProfileID, v.Profile = r.describe(candidate), candidate.profile.ID(), candidate.profile.JSON()
 		for _, other := range survivors[i+1:] {
-			v.Others = append(v.Others, describe(other))
+			v.Others = append(v.Others, r.describe(other))
 		}
 		r.weigh(out, rejected)
 		return r.judge(v, choice, batch*m*n), nil
@@ -237,8 +238,16 @@ func (r *replay) weigh(out []byte, rejected [][]byte) {
 	}
 }
 
-func describe(c candidate) string {
-	return c.profile.Plan.Describe() + "; " + c.profile.Epilogue.Describe()
+// describe says a candidate's order and, where the case has an addend or scales, its epilogue.
+func (r *replay) describe(c candidate) string {
+	text := c.profile.Plan.Describe()
+	if r.c.C == nil && c.profile.Epilogue.Scaling == profile.ScalingNone {
+		if out := c.profile.Epilogue.Out; out != c.profile.Step.Result {
+			text += fmt.Sprintf("; the sum is rounded once to %v", out)
+		}
+		return text
+	}
+	return text + "; " + c.profile.Epilogue.Describe()
 }
 
 // agrees compares the whole output: by its hash where one is recorded, else element by element where they are stored.
@@ -310,7 +319,7 @@ func (r *replay) noAgreement(v Verdict, choice choice, survivors []candidate) Ve
 		}
 		return v
 	}
-	v.Outcome, v.Plan = Wrong, describe(survivors[0])
+	v.Outcome, v.Plan = Wrong, r.describe(survivors[0])
 	v.ProfileID, v.Profile = survivors[0].profile.ID(), survivors[0].profile.JSON()
 	switch {
 	case v.Comparison == nil:
