@@ -78,8 +78,8 @@ func CheckOut(path string, accumulator, out format.Format) error {
 // Describe says the epilogue in a sentence.
 func (e *Epilogue) Describe() string {
 	text := map[Form]string{
-		FormAdd:          "an addend is added to the sum before the one rounding to %v",
-		FormRoundThenAdd: "the sum is rounded to %[1]v, an addend added and the result rounded to %[1]v again",
+		FormAdd:          "an addend, if any, is added to the sum before the one rounding to %v",
+		FormRoundThenAdd: "the sum is rounded to %[1]v, an addend, if any, is added and the result rounded to %[1]v again",
 		FormFMAAlpha:     "the output is fma(alpha, sum, beta·c) rounded to %v",
 		FormFMABeta:      "the output is fma(beta, c, alpha·sum) rounded to %v",
 		FormHalf:         "alpha, beta and every result are rounded to %v",

@@ -45,11 +45,11 @@ func (s isa) pack() {
 
 // conversion is what the conversion of a vector keeps in registers.
 type conversion struct {
-	s                                                   isa
-	size                                                int
-	mask, factor, least, add, tie, keep, sign, fraction reg.VecVirtual
-	signShift, shift                                    reg.VecVirtual
-	foundLargest, foundLeast                            reg.VecVirtual
+	s                                         isa
+	size                                      int
+	mask, factor, least, add, tie, keep, sign reg.VecVirtual
+	signShift, shift                          reg.VecVirtual
+	foundLargest, foundLeast                  reg.VecVirtual
 }
 
 func (s isa) conversion(size int, k reg.Register) *conversion {
