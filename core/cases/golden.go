@@ -59,7 +59,7 @@ const maxElements = 1 << 31
 func ReadGolden(path string) (*Golden, error) {
 	g := &Golden{bin: strings.TrimSuffix(path, filepath.Ext(path)) + ".bin"}
 	err := lines(path, func(number int, text []byte) error {
-		var line goldenLine
+		line := goldenLine{Batch: 1}
 		if err := json.Unmarshal(text, &line); err != nil {
 			return err
 		}
@@ -115,9 +115,6 @@ func goldenFormat(name string) (format.Format, error) {
 }
 
 func (l *goldenLine) record(bin string) (*Case, error) {
-	if l.Batch == 0 && l.M > 0 {
-		l.Batch = 1
-	}
 	for _, size := range []int{l.Batch, l.M, l.N, l.K} {
 		if size < 0 || size > maxElements {
 			return nil, fmt.Errorf("a size of %d is out of range", size)
@@ -151,9 +148,16 @@ func (l *goldenLine) record(bin string) (*Case, error) {
 		Flags:   Flags{AllowTF32: l.TF32, F16Accumulation: l.F16Acc, FastAccumulation: l.Fast},
 		Scalars: map[string]Scalar{},
 	}
-	if l.Elements > 0 || l.Bytes > 0 {
+	if l.SHA256 != "" && !isSHA256(l.SHA256) {
+		return nil, fmt.Errorf("sha256: is %q, want 64 lower-case hexadecimal digits", l.SHA256)
+	}
+	if l.Elements != 0 || l.Bytes != 0 {
+		// Before the bytes: this also keeps their number small.
+		if want := len(SampleIndices(l.Batch * l.M * l.N)); l.Elements != want {
+			return nil, fmt.Errorf("elements: %d are stored, of this output it must be %d", l.Elements, want)
+		}
 		if l.Bytes != l.Elements*out.Bytes() || l.Offset < 0 {
-			return nil, fmt.Errorf("bytes: %d elements of %v are %d bytes, not %d", l.Elements, out, l.Elements*out.Bytes(), l.Bytes)
+			return nil, fmt.Errorf("bytes: %d elements of %v are %d bytes, not %d at offset %d", l.Elements, out, l.Elements*out.Bytes(), l.Bytes, l.Offset)
 		}
 		c.Out.Samples = &Samples{File: bin, Offset: l.Offset, Bytes: l.Bytes, Elements: l.Elements}
 	}
@@ -186,6 +190,11 @@ func (l *goldenLine) record(bin string) (*Case, error) {
 		return nil, fmt.Errorf("scaling: is %q, want tensor or row", l.Scaling)
 	}
 	return c, nil
+}
+
+// isSHA256 tells whether a hash is written as Hawkeye writes it: another spelling would never agree.
+func isSHA256(hash string) bool {
+	return len(hash) == 64 && strings.Trim(hash, "0123456789abcdef") == ""
 }
 
 // operand is batch × rows × columns, in memory as the letter says: N row-major, T transposed.

@@ -56,13 +56,17 @@ func ReadInstructions(path string) (*Instructions, error) {
 			name   string
 			offset int
 			size   int
+			width  int
 			to     *[]byte
 		}{
-			{"a", line.A, s.Rows * s.K * in.Bytes(), &s.A}, {"b", line.B, s.Rows * s.K * in.Bytes(), &s.B},
-			{"c", line.C, s.Rows * out.Bytes(), &s.C}, {"d", line.D, s.Rows * out.Bytes(), &s.D},
+			{"a", line.A, s.Rows * s.K * in.Bytes(), in.Bytes(), &s.A}, {"b", line.B, s.Rows * s.K * in.Bytes(), in.Bytes(), &s.B},
+			{"c", line.C, s.Rows * out.Bytes(), out.Bytes(), &s.C}, {"d", line.D, s.Rows * out.Bytes(), out.Bytes(), &s.D},
 		} {
 			if part.offset < 0 || part.size < 0 || part.offset > len(data)-part.size {
 				return fmt.Errorf("%s: bytes %d to %d are not in %s", part.name, part.offset, part.offset+part.size, filepath.Base(bin))
+			}
+			if part.offset%part.width != 0 {
+				return fmt.Errorf("%s: offset %d is not a multiple of the %d bytes of an element", part.name, part.offset, part.width)
 			}
 			*part.to = data[part.offset : part.offset+part.size : part.offset+part.size]
 		}

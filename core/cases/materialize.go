@@ -17,9 +17,16 @@ type InMemory struct {
 
 // Materialize rebuilds the operands of a case.
 func (c *Case) Materialize() (*InMemory, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
 	batch, m, n, k := c.Sizes()
 	ga, gb := c.A.Generator, c.B.Generator
-	if ga == nil || gb == nil || ga.Recipe != "operands-a" || gb.Recipe != "operands-b" || ga.Seed != gb.Seed || ga.Kind != gb.Kind {
+	fromFile := ga == nil || gb == nil
+	for _, t := range []*Tensor{c.C, c.ScaleA, c.ScaleB} {
+		fromFile = fromFile || t != nil && t.Generator == nil
+	}
+	if fromFile || ga.Recipe != "operands-a" || gb.Recipe != "operands-b" || ga.Seed != gb.Seed || ga.Kind != gb.Kind {
 		return nil, fmt.Errorf("operands that come from files are not read by this version")
 	}
 	a, b, err := Operands(c.A.Format, c.B.Format, ga.Kind, ga.Seed, batch, m, n, k)
@@ -53,7 +60,7 @@ func (c *Case) Materialize() (*InMemory, error) {
 func laidOut(data []byte, t *Tensor) *gemm.Matrix {
 	batch, rows, columns := t.Shape[0], t.Shape[1], t.Shape[2]
 	m := gemm.Dense(data, t.Format, batch, rows, columns)
-	if t.Strides[2] == 1 {
+	if t.Strides[2] == 1 || m.Empty() {
 		return m
 	}
 	size := t.Format.Bytes()

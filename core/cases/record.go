@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -104,6 +105,9 @@ func (s *Scalar) UnmarshalText(text []byte) error {
 	if err != nil {
 		return fmt.Errorf("scalar %q: %w", text, err)
 	}
+	if width := f.Info().Bits; width < 64 && bits>>width != 0 {
+		return fmt.Errorf("scalar %q: %v has %d bits", text, f, width)
+	}
 	*s = Scalar{f, bits}
 	return nil
 }
@@ -148,10 +152,65 @@ func (c *Case) UnmarshalJSON(text []byte) error {
 	for _, name := range knownFields {
 		delete(fields, name)
 	}
+	if err := (*Case)(&p).check(); err != nil {
+		return fmt.Errorf("case record: %w", err)
+	}
 	if len(fields) > 0 {
 		p.Extra = fields
 	}
 	*c = Case(p)
+	return nil
+}
+
+// check refuses shapes that do not fit together or are too large to rebuild; the rest of the package relies on it.
+func (c *Case) check() error {
+	if err := dimensions("a.shape", c.A.Shape, 3); err != nil {
+		return err
+	}
+	if err := dimensions("b.shape", c.B.Shape, 3); err != nil {
+		return err
+	}
+	batch, m, n, k := c.Sizes()
+	for _, want := range []struct {
+		name  string
+		shape []int
+		as    []int
+	}{{"b.shape", c.B.Shape, []int{batch, k, n}}, {"out.shape", c.Out.Shape, []int{batch, m, n}}} {
+		if !slices.Equal(want.shape, want.as) {
+			return fmt.Errorf("%s: is %v, beside a of %v it must be %v", want.name, want.shape, c.A.Shape, want.as)
+		}
+	}
+	for _, t := range []struct {
+		name   string
+		tensor *Tensor
+		shape  []int
+	}{{"a", &c.A, c.A.Shape}, {"b", &c.B, c.B.Shape}, {"c", c.C, c.Out.Shape}, {"scale_a", c.ScaleA, []int{m}}, {"scale_b", c.ScaleB, []int{n}}} {
+		switch {
+		case t.tensor == nil:
+		case !slices.Equal(t.tensor.Shape, t.shape):
+			return fmt.Errorf("%s.shape: is %v, must be %v", t.name, t.tensor.Shape, t.shape)
+		case len(t.tensor.Strides) != len(t.shape):
+			return fmt.Errorf("%s.strides: there are %d, the shape has %d sizes", t.name, len(t.tensor.Strides), len(t.shape))
+		}
+	}
+	return dimensions("out.shape", c.Out.Shape, 3)
+}
+
+// dimensions checks the sizes of a tensor and how many elements they make.
+func dimensions(name string, shape []int, rank int) error {
+	if len(shape) != rank {
+		return fmt.Errorf("%s: has %d sizes, want %d", name, len(shape), rank)
+	}
+	count := 1.0
+	for _, size := range shape {
+		if size < 0 || size > maxElements {
+			return fmt.Errorf("%s: a size of %d is out of range", name, size)
+		}
+		count *= float64(size)
+	}
+	if count > maxElements {
+		return fmt.Errorf("%s: %v are more elements than a case may have", name, shape)
+	}
 	return nil
 }
 
@@ -168,10 +227,18 @@ func (c *Case) MultiplyAdds() uint64 {
 
 // Value is the scalar as a float64.
 func (s Scalar) Value() float64 {
-	if s.Format == format.F64 {
-		return math.Float64frombits(s.Bits)
+	n := s.Format.Decode(s.Bits)
+	v := math.Ldexp(float64(n.Sig), n.Exp)
+	switch n.Class {
+	case format.NaN:
+		return math.NaN()
+	case format.Inf:
+		v = math.Inf(1)
 	}
-	return float64(math.Float32frombits(uint32(s.Bits)))
+	if n.Neg {
+		return -v
+	}
+	return v
 }
 
 // Number gives a scalar of the case, or its default where the record has none.

@@ -6,8 +6,11 @@ import (
 	"github.com/hawkeye-audit/hawkeye/core/format"
 )
 
-// nan32 is the NaN every f32 result of a GPU is.
-var nan32 = math.Float32frombits(0x7FFFFFFF)
+// nan32 is the NaN every f32 result of a GPU is, nan64 that of an invalid f64 operation.
+var (
+	nan32 = math.Float32frombits(uint32(format.F32.NaN()))
+	nan64 = math.Float64frombits(format.F64.NaN())
+)
 
 func canonical32(v float32) float32 {
 	if v != v {

@@ -57,11 +57,17 @@ func newJob(ctx context.Context, a *Args) (*job, error) {
 			return nil, fail(KindUnsupported, "this processor does not run the instruction set %d %s", j.level, j.level)
 		}
 	}
+	if err := a.Profile.Validate(); err != nil { // one that was parsed is valid; one made by hand may not be
+		return nil, fail(KindArgument, "profile %s: %v", profileName(a.Profile), err)
+	}
 	if !a.Profile.Runnable() && j.level != simd.Oracle {
 		return nil, fail(KindUnsupported, "profile %s is data and scalar model only; the instruction set \"oracle\" runs it, slowly", profileName(a.Profile))
 	}
 	if j.step.Kind == step.Scaled {
 		return nil, fail(KindUnsupported, "profile %s takes block scales, which a matrix multiplication cannot pass yet; step.DotScaled runs it", profileName(a.Profile))
+	}
+	if (j.step.NaN != 0 || j.step.KeepNaN) && j.step.Result != format.F64 {
+		return nil, fail(KindUnsupported, "profile %s: NaNs other than the canonical one (step.nan, step.keep_nan) are carried through f64 sums alone", profileName(a.Profile))
 	}
 	tree, err := a.Profile.Plan.Expand(a.A.Columns)
 	if err != nil {

@@ -55,10 +55,13 @@ func (float64Merge) first(sum []float64, m *plan.Merge) {
 
 func (float64Merge) merge(sum, partial []float64, _ *plan.Merge) {
 	for i, v := range partial[:len(sum)] {
-		if v != v {
+		switch before := sum[i]; {
+		case v != v:
 			sum[i] = v
-		} else {
-			sum[i] += v
+		case before == before:
+			if sum[i] += v; sum[i] != sum[i] { // Inf - Inf; processors have other NaNs for it
+				sum[i] = nan64
+			}
 		}
 	}
 }

@@ -59,7 +59,8 @@ type Fixed struct {
 
 // Bounds of what a plan from a file may ask for.
 const (
-	maxLeaves    = 1 << 22 // accumulators of an expansion: memory
+	maxLeaves    = 1 << 20 // accumulators of an expansion: memory
+	maxFixed     = 1 << 28 // K of a tree written out: a bit each to check it
 	maxParameter = 1 << 30 // sizes in k, and slices: sums of them stay far from overflow
 	maxSize      = 1 << 40 // K
 )
@@ -111,8 +112,8 @@ func (p *Plan) validate(path string, depth int) error {
 		return validateInner(path+".promote", p.Promote.Of, &p.Promote.Merge, depth)
 	case p.Tree != nil:
 		f, at := p.Tree, path+".tree"
-		if f.K < 0 || f.K > maxLeaves*64 {
-			return fmt.Errorf("%s.k: must be 0 to %d, is %d", at, maxLeaves*64, f.K)
+		if f.K < 0 || f.K > maxFixed {
+			return fmt.Errorf("%s.k: must be 0 to %d, is %d", at, maxFixed, f.K)
 		}
 		if f.Root == nil {
 			return fmt.Errorf("%s.root: missing", at)
@@ -179,6 +180,9 @@ func (p *Plan) expand(start, stop int, leaves *int) (*Tree, error) {
 func merged(start, stop, width int, of *Plan, m Merge, leaves *int) (*Tree, error) {
 	if stop == start {
 		return of.expand(start, stop, leaves)
+	}
+	if (stop-start)/width > maxLeaves-*leaves { // before anything is made
+		return nil, fmt.Errorf("the plan makes more than %d partial sums", maxLeaves)
 	}
 	t := &Tree{Merge: &m}
 	for at := start; at < stop; at += width {

@@ -79,18 +79,25 @@ func DefaultOut(p step.Params) format.Format {
 // Load finds a profile of the catalogue by its name.
 func Load(name string) (*Profile, error) {
 	if p := catalogue()[name]; p != nil {
-		copied := *p
-		return &copied, nil
+		return p.clone(), nil
 	}
 	return nil, fmt.Errorf("profile: no profile is called %q%s", name, suggest(name, names()))
+}
+
+// clone copies a valid profile with everything it points at, so that nothing a caller changes reaches another.
+func (p *Profile) clone() *Profile {
+	copied, err := Parse(p.JSON())
+	if err != nil {
+		panic(fmt.Sprintf("profile: a profile of the catalogue parses: %v", err))
+	}
+	return copied
 }
 
 // List gives the catalogue, sorted by name.
 func List() []*Profile {
 	var list []*Profile
 	for _, name := range names() {
-		copied := *catalogue()[name]
-		list = append(list, &copied)
+		list = append(list, catalogue()[name].clone())
 	}
 	return list
 }

@@ -52,6 +52,9 @@ type document struct {
 
 // Parse reads one profile. Unknown fields and other schema versions are errors; every error names the field.
 func Parse(text []byte) (*Profile, error) {
+	if err := checkKeys(text); err != nil {
+		return nil, fmt.Errorf("profile: %w", err)
+	}
 	var d document
 	if err := strict(text, &d, ""); err != nil {
 		return nil, fmt.Errorf("profile: %w", err)

@@ -37,6 +37,9 @@ func Compare(expected, actual *gemm.Matrix) (Comparison, error) {
 		return c, &gemm.Error{Kind: gemm.KindShape, Message: fmt.Sprintf("expected is %d×%d×%d, actual is %d×%d×%d",
 			expected.Batch, expected.Rows, expected.Columns, actual.Batch, actual.Rows, actual.Columns)}
 	}
+	if expected.Empty() {
+		return c, nil // its other sizes may be huge
+	}
 	for b := range expected.Batch {
 		for i := range expected.Rows {
 			for j := range expected.Columns {

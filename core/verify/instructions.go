@@ -54,6 +54,10 @@ func replayInstructions(ctx context.Context, all *cases.Instructions, index int,
 		v.Outcome, v.Reason = Undecided, err.Error()
 		return v, nil
 	}
+	if s.Rows == 0 {
+		v.Outcome, v.Reason = Undecided, "the set has no rows: nothing was compared"
+		return v, nil
+	}
 	p := &profile.Profile{
 		SchemaVersion: profile.SchemaVersion, Name: entry.Name, Step: entry.Params, Plan: plan.Plain(),
 		Epilogue: profile.Epilogue{Out: s.Out, Form: profile.FormAdd}, Provenance: profile.Provenance{Source: entry.Source, Doubts: entry.Doubt},

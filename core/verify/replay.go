@@ -60,7 +60,7 @@ func ReplayCase(ctx context.Context, c *cases.Case, stored []byte, o Options) (V
 	if err != nil {
 		return undecided("%v", err)
 	}
-	run := replay{c: c, operands: operands, options: o, known: known}
+	run := replay{c: c, operands: operands, options: o, known: known, polled: time.Now()}
 	survivors, err := run.eliminate(ctx, choice.candidates)
 	if err != nil {
 		return run.declined(v, err)
@@ -101,6 +101,20 @@ type replay struct {
 	// What the search saw, for the evidence: plans rejected, and of the elements in which they were compared with the
 	// recorded output (or with the output that agrees) how many differed.
 	rejected, tested, disagreed int
+	polled                      time.Time
+}
+
+// pollInterval is how often a search asks the progress callback whether to go on.
+const pollInterval = 100 * time.Millisecond
+
+// poll gives the progress callback its chance to stop a search, which may take many seconds and does no part of a whole
+// replay.
+func (r *replay) poll() error {
+	if r.options.Progress == nil || time.Since(r.polled) < pollInterval {
+		return nil
+	}
+	r.polled = time.Now()
+	return r.options.Progress(0, r.c.MultiplyAdds())
 }
 
 func (r *replay) args(candidate candidate, d *gemm.Matrix) *gemm.Args {
@@ -135,6 +149,9 @@ func (r *replay) eliminate(ctx context.Context, candidates []candidate) ([]candi
 		order = order[count:]
 		var kept []candidate
 		for _, candidate := range candidates {
+			if err := r.poll(); err != nil {
+				return nil, err
+			}
 			got, err := gemm.Elements(ctx, r.args(candidate, nil), at)
 			if err != nil {
 				return nil, err
@@ -197,7 +214,7 @@ func (r *replay) confirm(ctx context.Context, v Verdict, choice choice, survivor
 	var rejected [][]byte
 	for i, candidate := range survivors {
 		if i >= maxWhole && uint64(i)*v.MultiplyAdds > maxWholeWork {
-			v.Outcome, v.Reason = Undecided, fmt.Sprintf("%d plans agree on the stored elements looked at; %d of them were run whole and none gives the recorded output", len(survivors), i)
+			v.Outcome, v.Reason = Undecided, fmt.Sprintf("%d plans are left after the stored elements looked at; %d of them were run whole and none gives the recorded output", len(survivors), i)
 			return v, nil
 		}
 		out := make([]byte, size)
@@ -217,7 +234,9 @@ func (r *replay) confirm(ctx context.Context, v Verdict, choice choice, survivor
 		v.Comparison = nil
 		v.Plan, v.ProfileID, v.Profile = r.describe(candidate), candidate.profile.ID(), candidate.profile.JSON()
 		for _, other := range survivors[i+1:] {
-			v.Others = append(v.Others, r.describe(other))
+			if len(r.known.samples) > 0 { // else nothing was compared with it
+				v.Others = append(v.Others, r.describe(other))
+			}
 		}
 		r.weigh(out, rejected)
 		return r.judge(v, choice, batch*m*n), nil
@@ -313,9 +332,12 @@ func (r *replay) noPlan(v Verdict, choice choice) Verdict {
 func (r *replay) noAgreement(v Verdict, choice choice, survivors []candidate) Verdict {
 	if choice.searched || choice.uncertain {
 		v.Outcome = Undecided
-		v.Reason = fmt.Sprintf("%d of %d plans tried agree on the stored elements, but none has the whole output's hash", len(survivors), v.PlansTried)
-		if !choice.searched {
+		v.Reason = fmt.Sprintf("%d of %d plans tried agree on the stored elements looked at first, but none gives the whole recorded output", len(survivors), v.PlansTried)
+		switch {
+		case !choice.searched:
 			v.Reason = "the one plan tried for " + choice.family + " kernels does not give the recorded output, and such a kernel may have others"
+		case len(r.known.samples) == 0:
+			v.Reason = fmt.Sprintf("none of %d plans for %s kernels gives the recorded output", v.PlansTried, choice.family)
 		}
 		return v
 	}

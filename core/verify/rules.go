@@ -134,7 +134,8 @@ func choose(c *cases.Case) choice {
 }
 
 func shorten(name string) string {
-	if i := strings.IndexAny(name, "(<"); i > 0 {
+	name = strings.TrimPrefix(name, "cutlass::Kernel2<") // the telling name is its argument
+	if i := strings.IndexAny(name, "(<>"); i > 0 {
 		name = name[:i]
 	}
 	return name
@@ -165,7 +166,7 @@ func (r *recognized) choice(c *cases.Case, family string, uncertain bool, plans 
 	if strings.Contains(r.main, "algo2") {
 		result.family += " promoted"
 	}
-	if len(plans) == 0 {
+	if len(plans) == 0 || stepName == "" {
 		result.unknown = "no plan of this version fits " + shorten(r.main)
 		return result
 	}
@@ -260,6 +261,9 @@ func (r *recognized) split(c *cases.Case, grain int, of plan.Plan) []plan.Plan {
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
 func buildNvjet(c *cases.Case, r *recognized) ([]plan.Plan, string) {
+	if strings.Contains(r.main, "_splitK_") && r.reduce == "" {
+		return nil, "" // the record lacks the kernel that merges, and with it the workspace's format
+	}
 	f8 := c.A.Format.Bytes() == 1
 	of, grain := plan.Plain(), 64
 	if f8 {

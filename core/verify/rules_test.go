@@ -1,0 +1,364 @@
+package verify
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hawkeye-audit/hawkeye/core/cases"
+	"github.com/hawkeye-audit/hawkeye/core/format"
+	"github.com/hawkeye-audit/hawkeye/core/plan"
+	"github.com/hawkeye-audit/hawkeye/core/profile"
+)
+
+// call describes a multiplication to build a case from.
+type call struct {
+	op        string
+	a, b, out format.Format // b and out: a's where they are Invalid
+	size      [4]int        // batch, m, n, k
+	layout    string        // NN where empty
+	kind      string        // normal where empty
+	seed      uint64
+	c         string // bias, full or nothing
+	alpha     float32
+	beta      float32 // alpha and beta of 0 are left out
+	scaling   string  // tensor or row
+	flags     cases.Flags
+	kernels   []string
+	hash      string
+}
+
+func (x call) record() *cases.Case {
+	if x.b == format.Invalid {
+		x.b = x.a
+	}
+	if x.out == format.Invalid {
+		x.out = x.a
+	}
+	if x.layout == "" {
+		x.layout = "NN"
+	}
+	if x.kind == "" {
+		x.kind = "normal"
+	}
+	batch, m, n, k := x.size[0], x.size[1], x.size[2], x.size[3]
+	operand := func(f format.Format, rows, columns int, layout byte, recipe string) cases.Tensor {
+		t := cases.Tensor{Format: f, Shape: []int{batch, rows, columns}, Strides: []int{rows * columns, columns, 1},
+			Generator: &cases.Generator{Recipe: recipe, Kind: x.kind, Seed: x.seed}}
+		if layout == 'T' {
+			t.Strides = []int{rows * columns, 1, rows}
+		}
+		return t
+	}
+	c := &cases.Case{
+		RecordVersion: cases.RecordVersion, ID: "made", Op: x.op, Kernels: x.kernels, Flags: x.flags,
+		A: operand(x.a, m, k, x.layout[0], "operands-a"), B: operand(x.b, k, n, x.layout[1], "operands-b"),
+		Out: cases.Output{Format: x.out, Shape: []int{batch, m, n}, Hash: x.hash}, Scalars: map[string]cases.Scalar{},
+	}
+	if c.Op == "" {
+		c.Op = "mm"
+	}
+	scalar := func(name string, v float32) {
+		if v != 0 {
+			c.Scalars[name] = scalarOf(v)
+		}
+	}
+	scalar("alpha", x.alpha)
+	scalar("beta", x.beta)
+	addend := &cases.Generator{Recipe: "elements", Kind: "normal", Seed: x.seed*3<<20 + 7}
+	switch x.c {
+	case "bias":
+		c.C = &cases.Tensor{Format: x.out, Shape: c.Out.Shape, Strides: []int{0, 0, 1}, Generator: addend}
+	case "full":
+		c.C = &cases.Tensor{Format: x.out, Shape: c.Out.Shape, Strides: []int{m * n, n, 1}, Generator: addend}
+	}
+	scales := func(n int, seed uint64) *cases.Tensor {
+		return &cases.Tensor{Format: format.F32, Shape: []int{n}, Strides: []int{1}, Generator: &cases.Generator{Recipe: "scales", Kind: "normal", Seed: seed}}
+	}
+	switch x.scaling {
+	case "tensor":
+		scalar("scale_a", 0.013)
+		scalar("scale_b", 2)
+	case "row":
+		c.ScaleA, c.ScaleB = scales(m, (x.seed*3+1)<<21), scales(n, (x.seed*3+2)<<21)
+	}
+	return c
+}
+
+// reduceKernel is the name of the kernel that merges split-K partial sums: its workspace is the 4th argument, what tells how
+// a bias is added the 9th.
+func reduceKernel(workspace, ninth string) string {
+	return "void cublasLt::splitKreduce_kernel<32, 16, int, " + workspace + ", " + ninth + ", float, " + ninth + ", false, " + ninth +
+		", " + ninth + ", " + ninth + ", true, false, false, false>(cublasLt::cublasSplitKParams<float>, " + workspace + " const*)"
+}
+
+func cutlass(name string) string {
+	return "void cutlass::Kernel2<" + name + ">(" + name + "::Params)"
+}
+
+const (
+	globalKernel = "void cublasLt::epilogue::impl::globalKernel<8, 32, __half, __half, float, true, true, 1>(int)"
+	elementwise  = "void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl_nocast>(int)"
+)
+
+// slicings counts how many ways there are to cut K into at most 400 slices of whole units: every number of slices that
+// gives another width.
+func slicings(k, grain int) int {
+	units := (k + grain - 1) / grain
+	widths := map[int]bool{}
+	for s := 1; s <= 400 && s <= units; s++ {
+		widths[(units+s-1)/s] = true
+	}
+	return len(widths)
+}
+
+// TestChooser reads kernel lists as a profiler recorded them on an H200 with cuBLAS 13.1.0.3.
+func TestChooser(t *testing.T) {
+	add := []profile.Form{profile.FormAdd}
+	rounded := []profile.Form{profile.FormRoundThenAdd}
+	for _, test := range []struct {
+		name      string
+		call      call
+		family    string
+		step      string // whose parameters the profile has
+		plan      plan.Plan
+		count     int // of candidates
+		forms     []profile.Form
+		uncertain bool
+	}{
+		{"nvjet", call{a: format.BF16, size: [4]int{1, 14336, 2560, 32}, kernels: []string{"nvjet_sm90_tst_320x128_64x3_1x2_h_bz_coopB_NNT"}},
+			"nvjet", "hopper/bf16", plan.Plain(), 1, add, false},
+		{"nvjet, f16", call{a: format.F16, out: format.F32, size: [4]int{1, 64, 64, 64}, kernels: []string{"nvjet_sm90_hss_64x8_64x16_4x1_v_bz_TNN"}},
+			"nvjet", "hopper/f16", plan.Plain(), 1, add, false},
+		{"nvjet, tf32", call{a: format.F32, size: [4]int{1, 64, 64, 64}, kernels: []string{"nvjet_sm90_sss_64x8_64x16_4x1_v_bz_TNN"}},
+			"nvjet", "hopper/tf32", plan.Plain(), 1, add, false},
+		{"nvjet, bias", call{a: format.F16, size: [4]int{1, 64, 64, 64}, c: "bias", kernels: []string{"nvjet_sm90_hsh_64x8_64x16_4x1_v_bz_bias_TNN"}},
+			"nvjet", "hopper/f16", plan.Plain(), 1, add, false},
+		{"nvjet, addend", call{op: "baddbmm", a: format.BF16, size: [4]int{64, 512, 384, 96}, c: "full", alpha: 0.125, beta: 1,
+			kernels: []string{"nvjet_sm90_tst_128x256_64x4_1x2_h_badd_coopA_NNN"}},
+			"nvjet", "hopper/bf16", plan.Plain(), 1, rounded, false},
+		{"nvjet, alpha and beta", call{op: "addmm", a: format.BF16, size: [4]int{1, 512, 384, 96}, c: "full", alpha: 0.75, beta: -1.5,
+			kernels: []string{"nvjet_sm90_tst_128x256_64x4_1x2_h_bx_coopA_NNN"}},
+			"nvjet", "hopper/bf16", plan.Plain(), 1, []profile.Form{profile.FormFMAAlpha}, false},
+		{"nvjet, f8 with fast accumulation", call{op: "scaled_mm", a: format.E5M2, b: format.E4M3, out: format.BF16, size: [4]int{1, 32, 16, 16}, scaling: "row",
+			kernels: []string{"nvjet_sm90_qrtst_128x128_128x6_2x1_v_bz_ovscale_TNT"}},
+			"nvjet", "hopper/e5m2-e4m3-fast", plan.Plain(), 1, add, false},
+		{"nvjet, f8 promoted", call{op: "scaled_mm", a: format.E4M3, out: format.BF16, size: [4]int{1, 1648, 16, 16}, scaling: "tensor",
+			kernels: []string{"nvjet_sm90_rqtst_8x64_128x16_2x4_h_bz_algo2_TNN"}},
+			"nvjet promoted", "hopper/e4m3-fast", plan.Promoted(128, plan.Plain()), 1, add, false},
+		{"nvjet split-K", call{a: format.BF16, size: [4]int{1, 8, 576, 11528},
+			kernels: []string{"nvjet_sm90_tst_64x8_64x16_4x1_v_bz_splitK_TNT", reduceKernel("float", "__nv_bfloat16")}},
+			"nvjet split-K", "hopper/bf16", plan.SplitK(1, 64, plan.Plain(), format.F32, format.F32), slicings(11528, 64), add, true},
+		{"nvjet split-K, bias and a rounding workspace", call{a: format.F16, size: [4]int{1, 8, 576, 640}, c: "bias",
+			kernels: []string{"nvjet_sm90_hsh_64x8_64x16_4x1_v_bz_splitK_bias_TNT", reduceKernel("__half", "__half")}},
+			"nvjet split-K", "hopper/f16", plan.SplitK(1, 64, plan.Plain(), format.F16, format.F32), slicings(640, 64), add, true},
+		{"nvjet split-K, f8 promoted", call{op: "scaled_mm", a: format.E5M2, b: format.E4M3, out: format.BF16, size: [4]int{1, 128, 128, 11216}, scaling: "tensor",
+			kernels: []string{"nvjet_sm90_qrtst_64x32_128x16_2x4_h_bz_algo2_splitK_TNT", reduceKernel("float", "__nv_bfloat16")}},
+			"nvjet split-K promoted", "hopper/e5m2-e4m3-fast",
+			plan.SplitK(1, 128, plan.Promoted(128, plan.Plain()), format.F32, format.F32), slicings(11216, 128), add, true},
+
+		{"cutlass, two forms", call{op: "addmm", a: format.F16, size: [4]int{1, 1018, 61, 32}, c: "full", alpha: 0.125, beta: 1,
+			kernels: []string{cutlass("cutlass_75_wmma_tensorop_f16_s161616gemm_f16_32x32_64x1_nn_align1")}},
+			"cutlass", "hopper/f16", plan.Tiled(plan.ResidueFirst, 64), 2, []profile.Form{profile.FormFMABeta, profile.FormFMAAlpha}, true},
+		{"cutlass, baddbmm has the other form first", call{op: "baddbmm", a: format.BF16, size: [4]int{8, 25, 314, 17}, c: "full", alpha: 0.125, beta: 1,
+			kernels: []string{cutlass("cutlass_75_wmma_tensorop_bf16_s161616gemm_bf16_32x32_32x1_nn_align1")}},
+			"cutlass", "hopper/bf16", plan.Tiled(plan.ResidueFirst, 32), 2, []profile.Form{profile.FormFMAAlpha, profile.FormFMABeta}, true},
+		{"cutlass, alpha and beta of 1", call{op: "addmm", a: format.F16, size: [4]int{1, 416, 24, 82}, c: "full", alpha: 1, beta: 1,
+			kernels: []string{cutlass("cutlass_80_wmma_tensorop_f16_s161616gemm_f16_32x32_64x1_tt_align2")}},
+			"cutlass", "hopper/f16", plan.Tiled(plan.ResidueFirst, 64), 1, add, true},
+		{"cutlass, 1688 without a tile", call{a: format.BF16, size: [4]int{1, 13, 1267, 16},
+			kernels: []string{cutlass("cutlass_75_tensorop_bf16_s1688gemm_bf16_64x64_tn_align1")}},
+			"cutlass", "hopper/bf16-k8", plan.Tiled(plan.ResidueFirst, 32), 1, add, true},
+		{"cutlass, 16816", call{op: "bmm", a: format.BF16, size: [4]int{64, 10, 200, 244},
+			kernels: []string{cutlass("cutlass_80_tensorop_bf16_s16816gemm_bf16_128x64_64x3_nn_align2")}},
+			"cutlass", "hopper/bf16", plan.Tiled(plan.ResidueFirst, 64), 1, add, true},
+		{"cutlass, tf32 keeps its group at 1688", call{a: format.F32, size: [4]int{1, 64, 64, 64}, flags: cases.Flags{AllowTF32: true},
+			kernels: []string{cutlass("cutlass_80_tensorop_s1688gemm_64x64_16x6_tn_align4")}},
+			"cutlass", "hopper/tf32", plan.Tiled(plan.ResidueFirst, 16), 1, add, true},
+		{"cutlass split-K, tf32, 16-byte units", call{a: format.F32, size: [4]int{1, 739, 667, 1023}, layout: "NT",
+			kernels: []string{cutlass("cutlass_80_tensorop_s1688gemm_128x256_32x3_tn_align1"), reduceKernel("float", "float")}},
+			"cutlass split-K", "hopper/tf32", plan.SplitK(1, 4, plan.Tiled(plan.ResidueFirst, 32), format.F32, format.F32), 31, add, true},
+		{"cutlass split-K, tf32, 128-byte units", call{a: format.F32, size: [4]int{1, 4, 768, 256}, layout: "NT",
+			kernels: []string{cutlass("cutlass_80_tensorop_s1688gemm_64x64_16x6_tn_align4"), reduceKernel("float", "float")}},
+			"cutlass split-K", "hopper/tf32", plan.SplitK(1, 32, plan.Tiled(plan.ResidueFirst, 16), format.F32, format.F32), 5, add, true},
+		{"cutlass split-K, no operand contiguous along k", call{a: format.F32, size: [4]int{1, 4, 768, 256}, layout: "TN",
+			kernels: []string{cutlass("cutlass_80_tensorop_s1688gemm_64x64_16x6_nt_align4"), reduceKernel("float", "float")}},
+			"cutlass split-K", "hopper/tf32", plan.SplitK(1, 4, plan.Tiled(plan.ResidueFirst, 16), format.F32, format.F32), slicings(256, 4), add, true},
+		{"cutlass split-K, bf16 workspace", call{a: format.BF16, size: [4]int{1, 5, 736, 14216}, layout: "TT",
+			kernels: []string{cutlass("cutlass_75_tensorop_bf16_s1688gemm_bf16_64x64_tt_align1"), reduceKernel("__nv_bfloat16", "__nv_bfloat16")}},
+			"cutlass split-K", "hopper/bf16-k8", plan.SplitK(1, 8, plan.Tiled(plan.ResidueFirst, 32), format.BF16, format.F32), 80, add, true},
+		{"cutlass split-K of one slice", call{a: format.BF16, size: [4]int{1, 65, 361, 2},
+			kernels: []string{cutlass("cutlass_75_tensorop_bf16_s1688gemm_bf16_128x64_nn_align1"), reduceKernel("__nv_bfloat16", "__nv_bfloat16")}},
+			"cutlass split-K", "hopper/bf16-k8", plan.SplitK(1, 8, plan.Tiled(plan.ResidueFirst, 32), format.BF16, format.F32), 1, add, true},
+		{"cutlass split-K, alpha and beta", call{op: "addmm", a: format.BF16, size: [4]int{1, 45, 795, 21}, c: "full", alpha: 0.75, beta: -1.5,
+			kernels: []string{cutlass("cutlass_75_tensorop_s1688gemm_bf16_64x64_nt_align1"), reduceKernel("float", "__nv_bfloat16")}},
+			"cutlass split-K", "hopper/bf16-k8", plan.SplitK(1, 8, plan.Tiled(plan.ResidueFirst, 32), format.F32, format.F32), 3,
+			[]profile.Form{profile.FormFMABeta}, true},
+		{"cutlass split-K, the 9th argument rounds before a bias", call{op: "linear", a: format.F16, size: [4]int{1, 299, 12, 8132}, layout: "NT", c: "bias",
+			kernels: []string{cutlass("cutlass_80_wmma_tensorop_s161616gemm_f16_32x32_128x2_tn_align2"), reduceKernel("float", "__half")}},
+			"cutlass split-K", "hopper/f16", plan.SplitK(1, 8, plan.Tiled(plan.ResidueFirst, 128), format.F32, format.F32), 61, rounded, true},
+		{"cutlass split-K, a 9th argument of float does not", call{op: "linear", a: format.F32, size: [4]int{1, 116, 3, 9494}, layout: "NT", c: "bias",
+			kernels: []string{cutlass("cutlass_80_tensorop_s1688gemm_64x64_16x6_tn_align1"), reduceKernel("float", "float")}},
+			"cutlass split-K", "hopper/tf32", plan.SplitK(1, 4, plan.Tiled(plan.ResidueFirst, 16), format.F32, format.F32), 92, add, true},
+		{"cutlass, bias by a later kernel", call{op: "linear", a: format.F16, size: [4]int{1, 11, 29, 2}, c: "bias",
+			kernels: []string{cutlass("cutlass_75_wmma_tensorop_f16_s161616gemm_f16_32x32_64x1_tn_align1"), globalKernel}},
+			"cutlass", "hopper/f16", plan.Tiled(plan.ResidueFirst, 64), 1, rounded, true},
+		{"cutlass, f16 accumulation", call{op: "linear", a: format.F16, size: [4]int{1, 33, 4096, 384}, flags: cases.Flags{F16Accumulation: true},
+			kernels: []string{cutlass("cutlass_80_tensorop_h16816gemm_64x64_64x6_tn_align8")}},
+			"cutlass f16 accumulation", "hopper/f16-f16", plan.Tiled(plan.ResidueFirst, 64), 1, add, true},
+		{"cutlass split-K, f16 accumulation", call{op: "addmm", a: format.F16, size: [4]int{1, 57, 84, 713}, c: "full", alpha: 0.5, beta: 2,
+			flags:   cases.Flags{F16Accumulation: true},
+			kernels: []string{cutlass("cutlass_75_wmma_tensorop_h161616gemm_32x32_64x1_nn_align1"), reduceKernel("__half", "__half")}},
+			"cutlass f16 accumulation split-K", "hopper/f16-f16", plan.SplitK(1, 8, plan.Tiled(plan.ResidueFirst, 64), format.F16, format.F16), 18,
+			[]profile.Form{profile.FormHalf}, true},
+		{"cutlass integer", call{op: "int_mm", a: format.S8, out: format.S32, size: [4]int{1, 24, 24, 1528},
+			kernels: []string{cutlass("cutlass_80_wmma_tensorop_i161616gemm_s8_forwardCompat_128x128_32x2_nn_align4")}},
+			"cutlass integer", "hopper/s8", plan.Plain(), 1, add, false},
+		{"cutlass f64", call{a: format.F64, size: [4]int{1, 4, 85, 68}, kernels: []string{cutlass("cutlass_80_tensorop_d884gemm_32x32_16x5_nn_align1")}},
+			"cutlass f64", "hopper/f64", plan.Tiled(plan.ResidueFirst, 16), 1, add, true},
+		{"cutlass simt", call{op: "addmm", a: format.F32, size: [4]int{1, 37, 154, 1}, c: "full",
+			kernels: []string{cutlass("cutlass_80_simt_sgemm_128x32_8x5_nn_align1")}},
+			"cutlass simt", "hopper/f32", plan.Tiled(plan.ResidueFirst, 8), 1, add, true},
+		{"cutlass simt split-K", call{op: "linear", a: format.F32, size: [4]int{1, 8, 5, 3581}, layout: "NT",
+			kernels: []string{cutlass("cutlass_80_simt_sgemm_64x64_8x5_tn_align1"), reduceKernel("float", "float")}},
+			"cutlass simt split-K", "hopper/f32", plan.SplitK(1, 4, plan.Tiled(plan.ResidueFirst, 8), format.F32, format.F32), 57, add, true},
+
+		{"xmma chain, f32", call{op: "baddbmm", a: format.F32, size: [4]int{12, 100, 3, 2}, c: "full", alpha: 0.5, beta: 2,
+			kernels: []string{"sm80_xmma_gemm_f32f32_f32f32_f32_nt_n_tilesize32x32x8_stage3_warpsize1x2x1_ffma_aligna4_alignc4_execute_kernel__5x_cublas"}},
+			"xmma chain", "hopper/f32", plan.Tiled(plan.ResidueLast, 8), 1, []profile.Form{profile.FormFMAAlpha}, true},
+		{"xmma chain, f16", call{op: "bmm", a: format.F16, size: [4]int{64, 50, 119, 8},
+			kernels: []string{"sm80_xmma_gemm_f16f16_f32f32_f32_tn_n_tilesize32x32x8_stage3_warpsize1x2x1_ffma_aligna2_alignc2_execute_kernel__5x_cublas"}},
+			"xmma chain", "cuda-core/f16", plan.Tiled(plan.ResidueLast, 8), 1, add, true},
+		{"xmma tf32 on sm80", call{a: format.F32, size: [4]int{1, 248, 19, 226},
+			kernels: []string{"sm80_xmma_gemm_f32f32_tf32f32_f32_nt_n_tilesize32x32x64_stage3_warpsize2x2x1_tensor16x8x8_aligna4_alignc4_execute_kernel__5x_cublas"}},
+			"xmma tf32", "hopper/tf32", plan.Plain(), 1, add, true},
+		{"xmma tf32 on sm90", call{a: format.F32, size: [4]int{1, 96, 14336, 256},
+			kernels: []string{"sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x32_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"}},
+			"xmma tf32", "hopper/tf32", plan.Plain(), 1, add, true},
+		{"xmma f64", call{op: "addmm", a: format.F64, size: [4]int{1, 33, 512, 384}, c: "full",
+			kernels: []string{"sm90_xmma_gemm_f64f64_f64f64_f64_tn_n_tilesize32x32x32_stage5_warpsize2x2x1_tensor16x8x16_execute_kernel__5x_cublas"}},
+			"xmma f64", "hopper/f64", plan.Tiled(plan.ResidueLast, 32), 1, add, true},
+		{"xmma f16 accumulation", call{a: format.F16, size: [4]int{1, 64, 64, 64}, flags: cases.Flags{F16Accumulation: true},
+			kernels: []string{"sm90_xmma_gemm_f16f16_f16f16_f16_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"}},
+			"xmma f16 accumulation", "hopper/f16-f16", plan.Plain(), 1, add, true},
+		{"gemv2N", call{op: "mv", a: format.BF16, size: [4]int{1, 209, 1, 9},
+			kernels: []string{"void gemv2N_kernel<int, int, __nv_bfloat16, __nv_bfloat16, __nv_bfloat16, float, 128, 1, 2, 4, 1, false>(int)"}},
+			"gemv2N", "cuda-core/bf16", plan.Plain(), 1, add, false},
+		{"gemmk1", call{a: format.F32, size: [4]int{1, 403, 1000, 1}, kernels: []string{"void gemmk1_kernel<int, float, 256, 5, true, false>(int)"}},
+			"gemmk1", "hopper/f32", plan.Plain(), 1, add, false},
+		{"magma", call{a: format.F32, size: [4]int{1, 40, 10, 30}, kernels: []string{"void magma_sgemmEx_kernel<float, float, float, true, false>(int)"}},
+			"magma", "hopper/f32", plan.Plain(), 1, add, false},
+		{"kernels that copy are no part of it", call{a: format.BF16, size: [4]int{1, 64, 64, 64}, kernels: []string{elementwise, "nvjet_sm90_tst_64x64_64x3_1x2_h_bz_NNT"}},
+			"nvjet", "hopper/bf16", plan.Plain(), 1, add, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := choose(test.call.record())
+			if got.unknown != "" || got.family != test.family || len(got.candidates) != test.count {
+				t.Fatalf("family %q, %d candidates, %q; want %q, %d", got.family, len(got.candidates), got.unknown, test.family, test.count)
+			}
+			if got.searched != (test.count > 1) || got.uncertain != test.uncertain {
+				t.Errorf("searched %v, uncertain %v; want %v, %v", got.searched, got.uncertain, test.count > 1, test.uncertain)
+			}
+			base, err := profile.Load(test.step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var forms []profile.Form
+			ids := map[string]bool{}
+			for _, c := range got.candidates {
+				if !reflect.DeepEqual(c.profile.Step, base.Step) {
+					t.Fatalf("the step is %+v, want %s", c.profile.Step, test.step)
+				}
+				if !slices.Contains(forms, c.profile.Epilogue.Form) {
+					forms = append(forms, c.profile.Epilogue.Form)
+				}
+				if err := c.profile.Validate(); err != nil {
+					t.Errorf("a candidate is no profile: %v", err)
+				}
+				ids[c.profile.ID()] = true
+			}
+			if !slices.Equal(forms, test.forms) {
+				t.Errorf("forms %v, want %v", forms, test.forms)
+			}
+			if len(ids) != test.count {
+				t.Errorf("%d candidates have %d identities", test.count, len(ids))
+			}
+			first := got.candidates[0].profile
+			want := &profile.Profile{SchemaVersion: first.SchemaVersion, Step: first.Step, Plan: test.plan, Epilogue: first.Epilogue}
+			if first.ID() != want.ID() {
+				t.Errorf("the first plan is %s, want %s", first.Plan.Describe(), test.plan.Describe())
+			}
+			wantScaling := map[string]profile.Scaling{"": profile.ScalingNone, "tensor": profile.ScalingTensor, "row": profile.ScalingRow}[test.call.scaling]
+			if e := first.Epilogue; e.Scaling != wantScaling || e.Out != test.call.record().Out.Format {
+				t.Errorf("epilogue %+v, want scaling %q", e, wantScaling)
+			}
+		})
+	}
+}
+
+// TestSlicesTried: every width of slices that up to 400 slices give is tried once, each with the fewest slices.
+func TestSlicesTried(t *testing.T) {
+	for _, k := range []int{1, 7, 8, 9, 63, 64, 1000, 3200, 3201, 11528, 57608} {
+		c := call{a: format.BF16, size: [4]int{1, 5, 7, k}, layout: "TN",
+			kernels: []string{cutlass("cutlass_75_tensorop_s1688gemm_bf16_64x64_nt_align1"), reduceKernel("float", "__nv_bfloat16")}}
+		got := choose(c.record())
+		if want := slicings(k, 8); len(got.candidates) != want {
+			t.Errorf("K = %d: %d plans, want %d", k, len(got.candidates), want)
+		}
+		last, units := 0, (k+7)/8
+		for _, candidate := range got.candidates {
+			s := candidate.profile.Plan.Split.Slices
+			if s <= last || s > 400 || s != candidate.slices || s > 1 && (units+s-1)/s == (units+s-2)/(s-1) {
+				t.Errorf("K = %d: %d slices after %d", k, s, last)
+			}
+			last = s
+		}
+	}
+}
+
+// TestUnknownKernels: what has no rule is declined with a reason, never guessed.
+func TestUnknownKernels(t *testing.T) {
+	plain := func(kernels ...string) call {
+		return call{a: format.BF16, size: [4]int{1, 8, 8, 8}, kernels: kernels}
+	}
+	nvjet := "nvjet_sm90_tst_64x64_64x3_1x2_h_bz_NNT"
+	for _, test := range []struct {
+		call         call
+		family, want string
+	}{
+		{plain(), "unnamed", "no kernel name was recorded, and this version chooses plans by name"},
+		{plain(elementwise), "unnamed", "none of the recorded kernels multiplies"},
+		{plain(reduceKernel("float", "float"), globalKernel), "unnamed", "none of the recorded kernels multiplies"},
+		{plain(nvjet, "void scal_kernel<float, float>(int)"), "several launches", "several kernels share the multiplication (scal_kernel), an order that is not among this version's plans"},
+		{plain(nvjet, nvjet), "several launches", "several kernels share the multiplication (" + nvjet + ")"},
+		{plain("ampere_bf16_s16816gemm_bf16_64x64_ldg8_f2f_stages_64x5_tn"), "unknown", "the kernel ampere_bf16_s16816gemm_bf16_64x64_ldg8_f2f_stages_64x5_tn is of no known family"},
+		{plain("void my_kernel<float>(float*)"), "unknown", "the kernel my_kernel is of no known family"},
+		{plain(""), "unknown", "the kernel  is of no known family"},
+		{plain("nvjet_sm100_tst_64x64_64x3_1x2_h_bz_NNT"), "unknown", "is of no known family"},
+		{plain("my_nvjet_sm90_tst_64x64"), "unknown", "is of no known family"},
+		{plain(cutlass("cutlass_80_tensorop_s4gemm_64x64_16x6_tn_align4")), "unknown", "the kernel cutlass_80_tensorop_s4gemm_64x64_16x6_tn_align4 is of no known family"},
+		{plain("nvjet_sm90_tst_64x8_64x16_4x1_v_bz_splitK_TNT"), "nvjet", "no plan of this version fits nvjet_sm90_tst_64x8_64x16_4x1_v_bz_splitK_TNT"},
+		{plain("void std::enable_if<true, void>::type internal::gemvx::kernel<int, int, float>(int)"), "gemvx",
+			"the order of a gemvx kernel (lanes and their merging tree) is not among this version's plans"},
+		{plain("std::enable_if<!(false), void>::type internal::gemvx::kernel<int>(int)", reduceKernel("float", "__half"), globalKernel), "gemvx", "the order of a gemvx kernel"},
+		{plain("void gemvNSP_kernel<__half, __half, __half, float, 1, 32, 4, 1024, false>(int)"), "gemvNSP", "the order of a gemvNSP kernel"},
+		{plain("void gemv2T_kernel_val<int, int, float>(int)"), "gemv2T", "the order of a gemv2T kernel"},
+		{plain("void gemmSN_NN_kernel<float, 256, 4, 2, 8, 2, 4, false>(int)"), "gemmSN", "the order of a gemmSN kernel (chunks and lanes)"},
+		{plain("void gemmSN_TN_kernel<float, 128, 16, 2, 4, 8, 9, false>(int)"), "gemmSN", "the order of a gemmSN kernel"},
+		{plain("void dot_kernel<float, 128, 0>(int)", "void reduce_1Block_kernel<float, 128, 7>(int)"), "dot", "the order of a dot kernel (blocks, threads and two reductions)"},
+		{plain("void scal_kernel<float, float, 1, true, 6, 5, 5, 3>(int)", "void sgemm_largek_lds64<true, false, 5, 5, 4, 4, 4, 34>(int)", globalKernel), "largek", "the order of a largek kernel"},
+		// A family whose step is not known for the operands.
+		{call{a: format.F64, size: [4]int{1, 8, 8, 8}, kernels: []string{nvjet}}, "nvjet", "no plan of this version fits " + nvjet},
+		{call{a: format.S8, out: format.S32, size: [4]int{1, 8, 8, 8}, kernels: []string{nvjet}}, "nvjet", "no profile is called"},
+	} {
+		got := choose(test.call.record())
+		if got.family != test.family || !strings.Contains(got.unknown, test.want) || len(got.candidates) != 0 {
+			t.Errorf("%v:\n got family %q, %d candidates, %q\nwant %q, %q", test.call.kernels, got.family, len(got.candidates), got.unknown, test.family, test.want)
+		}
+		v, err := ReplayCase(t.Context(), test.call.record(), nil, Options{})
+		if err != nil || v.Outcome != Undecided || v.Reason != got.unknown || v.Family != test.family || v.ID != "made" {
+			t.Errorf("%v: %+v, %v", test.call.kernels, v, err)
+		}
+	}
+}
