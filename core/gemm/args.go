@@ -239,20 +239,28 @@ func (a *Args) checkEpilogue() error {
 		if e.Form == profile.FormRoundThenAdd && a.Beta != 1 {
 			return fail(KindUnsupported, "the form round-then-add is known for beta 1 alone, beta is %g", a.Beta)
 		}
-		if a.Beta == 0 {
+		if a.scalar(a.Beta) == 0 {
 			return fail(KindUnsupported, "beta is 0 with an addend: whether the GPU then reads c (NaN in it) is not known; leave c out")
 		}
 		if a.A.Columns == 0 {
 			return fail(KindUnsupported, "K is 0 with an addend: which kernel a GPU runs then is not known")
 		}
 	}
-	if a.Alpha == 0 {
+	if a.scalar(a.Alpha) == 0 {
 		return fail(KindUnsupported, "alpha is 0: whether the GPU then reads a and b (NaN in them) is not known")
 	}
 	if a.Profile.Step.Result == format.S32 && (a.C != nil || a.Alpha != 1) {
 		return fail(KindUnsupported, "addends and alpha are not known for integer products")
 	}
 	return nil
+}
+
+// scalar is alpha or beta as a kernel is given it, in f32 or f64.
+func (a *Args) scalar(v float64) float64 {
+	if a.Profile.Step.Result == format.F64 {
+		return v
+	}
+	return float64(float32(v))
 }
 
 func profileName(p *profile.Profile) string {

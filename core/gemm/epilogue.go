@@ -148,20 +148,34 @@ func (e *epilogue) element32(batch, row, column int, acc float32) uint64 {
 	return e.narrow(acc + addend)
 }
 
-// half is the f16 accumulator's epilogue: h(beta·c + h(alpha·acc)), alpha and beta rounded to f16 first. A product of two f16
-// values is exact in f32. Its f64 fused sum with a third rounds only where the two lie more than 30 bits apart, and then
-// nowhere near a midpoint between two f16, so that rounding to f16 afterwards is rounding once.
+// half is the f16 accumulator's epilogue: h(beta·c + h(alpha·acc)), alpha and beta rounded to f16 first.
 func (e *epilogue) half(batch, row, column int, acc float32) uint64 {
 	alpha, beta := roundFloat32(e.alpha, format.F16), roundFloat32(e.beta, format.F16)
 	if e.alpha != 1 {
-		acc = roundFloat32(float32(alpha*acc), format.F16)
+		acc = roundToHalf(float64(float64(alpha)*float64(acc)), math.Copysign(0, -1)) // exact: 11 bits by at most 24
 	}
 	if c := e.args.C; c != nil {
-		sum := math.FMA(float64(beta), float64(widen(c.Bits(batch, row, column), c.Format)), float64(acc))
-		rounded := format.F16.EncodeNumber(format.F64.Decode(math.Float64bits(sum)), format.Encoding{})
-		acc = math.Float32frombits(format.F16ToF32(uint16(rounded)))
+		acc = roundToHalf(float64(float64(beta)*float64(widen(c.Bits(batch, row, column), c.Format))), float64(acc))
 	}
 	return e.narrow(acc)
+}
+
+// roundToHalf rounds x + y to f16, once. The f64 sum is first made odd where it is not exact, so that it cannot become a
+// midpoint between two f16 that the exact sum is not.
+func roundToHalf(x, y float64) float32 {
+	s := x + y
+	if sum := math.Float64bits(s); sum<<1 < 0xFFE<<52 && sum&1 == 0 { // finite
+		back := s - x
+		switch lost := (x - (s - back)) + (y - back); {
+		case lost == 0:
+		case (lost > 0) == (s > 0):
+			s = math.Float64frombits(sum + 1)
+		default:
+			s = math.Float64frombits(sum - 1)
+		}
+	}
+	bits := format.F16.EncodeNumber(format.F64.Decode(math.Float64bits(s)), format.Encoding{})
+	return math.Float32frombits(format.F16ToF32(uint16(bits)))
 }
 
 func (e *epilogue) narrow(v float32) uint64 {

@@ -35,7 +35,14 @@ func (m32 float32Merge) merge(sum, partial []float32, m *plan.Merge) {
 		simd.AddFloat32(m32.level, sum, partial)
 		return
 	}
+	if m.Partial == format.F32 && m.Sum == format.F16 {
+		for i, v := range partial {
+			sum[i] = roundToHalf(float64(sum[i]), float64(v))
+		}
+		return
+	}
 	for i, v := range partial {
+		// Two f16 or bf16 (11 and 8 bits) added in f32 (24 bits) and rounded again are rounded once.
 		sum[i] = roundFloat32(canonical32(sum[i]+roundFloat32(v, m.Partial)), m.Sum)
 	}
 }

@@ -1,7 +1,11 @@
 package gemm_test
 
 import (
+	"context"
+	"math"
 	"math/big"
+	"math/rand/v2"
+	"testing"
 
 	"github.com/hawkeye-audit/hawkeye/core/format"
 	"github.com/hawkeye-audit/hawkeye/core/gemm"
@@ -197,12 +201,7 @@ func (r *reference) walk(t *plan.Tree) real {
 			running = partial // the second operand's NaN wins
 		case t.Merge.Sum == format.F64 && running.class == format.NaN:
 		default:
-			// Sums are kept in f32 registers: an addition rounds to f32, and its result to a narrower sum.
-			running = sum(running, partial)
-			if t.Merge.Sum != format.F64 {
-				running = rounded(running, format.F32)
-			}
-			running = rounded(running, t.Merge.Sum)
+			running = rounded(sum(running, partial), t.Merge.Sum)
 		}
 	}
 	return running
@@ -265,4 +264,40 @@ func (r *reference) epilogue(acc real) (bits uint64, anyNaN bool) {
 func (r *reference) addend(row, column int) real {
 	c := r.args.C
 	return realOf(c.Bits(r.batch, row, column), c.Format)
+}
+
+// TestHalfEpilogue: h(beta·c + h(alpha·acc)) is rounded once at each h, also where accumulator and addend are f32 and
+// their sum needs more bits than f64 has.
+func TestHalfEpilogue(t *testing.T) {
+	p := load(t, "hopper/f16-f16", plan.SplitK(2, 1, plan.Plain(), format.F32, format.F32), format.F32)
+	p.Epilogue.Form = profile.FormHalf
+	const n = 4000
+	r := rand.New(rand.NewPCG(15, 15))
+	ties, addends := make([]uint64, 2*n), make([]uint64, n) // two slices of one k: their sum is an f32
+	for i := range n {
+		ties[i] = uint64(r.Uint32N(0x7C00)) | uint64(r.Uint32N(2))<<15
+		// Half a last place beside it, so that the sum is a midpoint, and an addend that takes it off by a little; or anything.
+		half := math.Float32frombits(format.F16ToF32(uint16(ties[i]&0x7C00))) * 0x1p-11
+		ties[n+i] = uint64(format.F32ToF16(math.Float32bits(half)))
+		addends[i] = f32bits(float32(math.Ldexp(float64(r.IntN(3)-1), -24-r.IntN(100))))
+		if r.IntN(4) == 0 {
+			addends[i] = uint64(r.Uint32())
+		}
+	}
+	ones := dense(format.F16, []uint64{0x3C00, 0x3C00}, 1, 2)
+	args := gemm.Args{Profile: p, A: ones, B: dense(format.F16, ties, 2, n), C: dense(format.F32, addends, 1, n), Alpha: 1, Beta: 1}
+	for _, scalars := range [][2]float64{{1, 1}, {1, -1}, {0.5, 3}, {1.0009765625, 0.33325195}, {-65504, 6e-8}} {
+		args.Alpha, args.Beta = scalars[0], scalars[1]
+		memory := alignedBytes(4 * n)
+		args.D = gemm.Dense(memory, format.F32, 1, 1, n)
+		if err := gemm.Run(context.Background(), &args); err != nil {
+			t.Fatal(err)
+		}
+		ref := newReference(&args)
+		for i, got := range patterns(memory, format.F32) {
+			if want, _ := ref.element(0, 0, i); got != want {
+				t.Fatalf("alpha %g, beta %g: %#x and an addend of %#x gave %#x, want %#x", args.Alpha, args.Beta, ties[i], addends[i], got, want)
+			}
+		}
+	}
 }

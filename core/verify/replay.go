@@ -79,17 +79,35 @@ func readOutput(c *cases.Case, stored []byte) (recorded, error) {
 	if len(stored) == 0 {
 		return known, nil
 	}
-	known.indices = cases.SampleIndices(batch * m * n)
+	known.locate(c)
 	if len(stored) != len(known.indices)*size {
 		return known, fmt.Errorf("case %s: %d bytes of output elements are stored, %d were expected", c.ID, len(stored), len(known.indices)*size)
 	}
 	known.whole = len(known.indices) == batch*m*n
 	matrix := gemm.Dense(stored, c.Out.Format, 1, 1, len(known.indices))
-	for i, index := range known.indices {
+	for i := range known.indices {
 		known.samples = append(known.samples, matrix.Bits(0, 0, i))
-		known.at = append(known.at, gemm.Position{Batch: index / (m * n), Row: index / n % m, Column: index % n})
 	}
 	return known, nil
+}
+
+// locate says where the stored elements of an output are.
+func (k *recorded) locate(c *cases.Case) {
+	batch, m, n, _ := c.Sizes()
+	k.indices = cases.SampleIndices(batch * m * n)
+	k.at = nil
+	for _, index := range k.indices {
+		k.at = append(k.at, gemm.Position{Batch: index / (m * n), Row: index / n % m, Column: index % n})
+	}
+}
+
+// sample takes from a whole output the elements that a record would store.
+func (k *recorded) sample(out []byte, c *cases.Case) {
+	k.locate(c)
+	matrix := gemm.Dense(out, c.Out.Format, 1, 1, len(out)/c.Out.Format.Bytes())
+	for _, index := range k.indices {
+		k.samples = append(k.samples, matrix.Bits(0, 0, index))
+	}
 }
 
 // replay is one case being replayed.
@@ -101,6 +119,7 @@ type replay struct {
 	// What the search saw, for the evidence: plans rejected, and of the elements in which they were compared with the
 	// recorded output (or with the output that agrees) how many differed.
 	rejected, tested, disagreed int
+	alike                       int // elements of the output that are one and the same, where they are more than half
 	polled                      time.Time
 }
 
@@ -139,6 +158,11 @@ func (r *replay) eliminate(ctx context.Context, candidates []candidate) ([]candi
 	if len(candidates) == 1 || len(r.known.samples) == 0 {
 		return candidates, nil
 	}
+	return r.sift(ctx, candidates)
+}
+
+// sift looks at more and more stored elements, until one candidate is left or enough were looked at.
+func (r *replay) sift(ctx context.Context, candidates []candidate) ([]candidate, error) {
 	order := spread(len(r.known.samples))
 	for _, count := range rounds {
 		count = min(count, len(order))
@@ -205,6 +229,8 @@ const (
 	maxWholeWork = 32 << 30
 	// keptOutputs bounds the memory for the outputs of plans that did not agree; they tell how much one element decides.
 	keptOutputs = 64 << 20
+	// maxOthers is how many further plans a verdict describes.
+	maxOthers = 64
 )
 
 // confirm runs the survivors whole until one has the recorded output.
@@ -227,18 +253,23 @@ func (r *replay) confirm(ctx context.Context, v Verdict, choice choice, survivor
 		if !agrees {
 			if v.Comparison = comparison; (len(rejected)+1)*size <= keptOutputs {
 				rejected = append(rejected, out)
+			} else if comparison != nil {
+				r.tested, r.disagreed = r.tested+comparison.Count, r.disagreed+comparison.Differing
 			}
 			r.rejected++
 			continue
 		}
 		v.Comparison = nil
 		v.Plan, v.ProfileID, v.Profile = r.describe(candidate), candidate.profile.ID(), candidate.profile.JSON()
-		for _, other := range survivors[i+1:] {
-			if len(r.known.samples) > 0 { // else nothing was compared with it
-				v.Others = append(v.Others, r.describe(other))
-			}
-		}
 		r.weigh(out, rejected)
+		others, err := r.others(ctx, out, survivors[i+1:])
+		if err != nil {
+			return r.declined(v, err)
+		}
+		for _, other := range others {
+			v.Others = append(v.Others, r.describe(other))
+		}
+		r.alike = majority(out, r.c.Out.Format.Bytes())
 		return r.judge(v, choice, batch*m*n), nil
 	}
 	return r.noAgreement(v, choice, survivors), nil
@@ -255,6 +286,16 @@ func (r *replay) weigh(out []byte, rejected [][]byte) {
 			}
 		}
 	}
+}
+
+// others are the plans, not run whole, that may give the output that agrees with the record too. Where no elements are
+// stored they are sifted now, on elements of that output.
+func (r *replay) others(ctx context.Context, out []byte, plans []candidate) ([]candidate, error) {
+	if len(r.known.samples) > 0 || len(plans) == 0 {
+		return plans, nil
+	}
+	r.known.sample(out, r.c)
+	return r.sift(ctx, plans)
 }
 
 // describe says a candidate's order and, where the case has an addend or scales, its epilogue.
@@ -304,20 +345,68 @@ func (r *replay) judge(v Verdict, choice choice, count int) Verdict {
 			v.Compared = "the whole output"
 		}
 	}
-	whole := float64(v.Elements) * float64(r.c.Out.Format.Info().Bits)
-	v.EvidenceBits = whole
-	if r.rejected > 0 { // else nothing was chosen: all plans tried so far give these bits
-		v.EvidenceBits = min(whole, evidence(r.disagreed, r.tested, v.PlansTried, v.Elements))
-	}
+	width := float64(r.c.Out.Format.Info().Bits)
+	v.EvidenceBits = float64(v.Elements) * width
 	switch {
-	case choice.searched && v.EvidenceBits < wantedBits:
-		v.Outcome = Undecided
-		v.Reason = fmt.Sprintf("too little output to identify the plan: one of %d plans tried agrees on %d elements, worth %.1f bits, and %d are wanted",
-			v.PlansTried, v.Elements, max(v.EvidenceBits, 0), wantedBits)
-	case len(v.Others) > 0:
+	case !choice.searched:
+		// Elements that repeat one another count once: zeros or NaNs alone are what any operands may give.
+		v.EvidenceBits = min(v.EvidenceBits, float64(count-max(r.alike-1, 0))*width)
+		if r.alike == count && count > 1 {
+			v.Reason = fmt.Sprintf("all %d elements of the output are the same, which other operands or another arithmetic may give too", count)
+		}
+	case r.rejected > 0:
+		v.EvidenceBits = min(v.EvidenceBits, evidence(r.disagreed, r.tested, v.PlansTried, v.Elements))
+		if v.EvidenceBits < wantedBits {
+			v.Outcome = Undecided
+			v.Reason = fmt.Sprintf("too little output to identify the plan: one of %d plans tried agrees on %d elements, worth %.1f bits, and %d are wanted",
+				v.PlansTried, v.Elements, max(v.EvidenceBits, 0), wantedBits)
+		}
+	default:
+		// Nothing was chosen: all plans tried so far give these bits. They count as far as they say something: an output
+		// of zeros or of NaNs alone is what any arithmetic gives.
+		v.EvidenceBits = min(v.EvidenceBits, float64(count-r.alike)*width)
+		if v.EvidenceBits < wantedBits {
+			v.Outcome = Undecided
+			v.Reason = fmt.Sprintf("too little output to identify the plan: one of %d plans tried agrees on %d elements, worth %.1f bits, and %d are wanted",
+				v.PlansTried, v.Elements, v.EvidenceBits, wantedBits)
+			if r.alike > 1 {
+				v.Reason = fmt.Sprintf("%d of %d elements of the output are the same, which any plan may give; all %d plans tried agree on what was looked at",
+					r.alike, count, v.PlansTried)
+			}
+		}
+	}
+	if v.Reason == "" && len(v.Others) > 0 {
 		v.Reason = fmt.Sprintf("%d further plans agree on the stored elements looked at", len(v.Others))
 	}
+	// A verdict is to stay short (the C interface promises 64 KiB); the reason holds their number.
+	v.Others = v.Others[:min(len(v.Others), maxOthers)]
 	return v
+}
+
+// majority counts the elements of an output that equal the one which makes up more than half of them; 0 where none does.
+func majority(out []byte, width int) int {
+	// The vote of Boyer and Moore: such an element is the one left over when unlike ones cancel pairwise.
+	at, votes := 0, 0
+	for i := 0; i < len(out); i += width {
+		switch {
+		case votes == 0:
+			at, votes = i, 1
+		case bytes.Equal(out[i:i+width], out[at:at+width]):
+			votes++
+		default:
+			votes--
+		}
+	}
+	alike := 0
+	for i := 0; i < len(out); i += width {
+		if bytes.Equal(out[i:i+width], out[at:at+width]) {
+			alike++
+		}
+	}
+	if 2*alike*width <= len(out) {
+		return 0
+	}
+	return alike
 }
 
 // noPlan is the verdict where no candidate agrees on the stored elements.

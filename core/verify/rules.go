@@ -38,17 +38,21 @@ type rule struct {
 
 // recognized is a case's kernel list, taken apart.
 type recognized struct {
-	main   string
-	tile   int           // k of a tile where the name has it, else 0
-	op     string        // instruction in the name: 1688, 16816, 161616, …
-	reduce string        // the splitKreduce_kernel, "" for none
-	global bool          // a separate epilogue kernel
-	work   format.Format // workspace format of splitKreduce
-	ninth  string        // its 9th template argument
+	main string
+	tile int    // k of a tile where the name has it, else 0
+	op   string // instruction in the name: 1688, 16816, 161616, …
+	// letters are nvjet's formats.
+	letters string
+	reduce  string        // the splitKreduce_kernel, "" for none
+	global  bool          // a separate epilogue kernel
+	work    format.Format // workspace format of splitKreduce
+	ninth   string        // its 9th template argument
 }
 
 var rules = []rule{
-	{"nvjet", regexp.MustCompile(`^nvjet_sm90_`), false, buildNvjet},
+	// The letters are the formats (h f16, t bf16, q e4m3, r e5m2, s f32) of f8 operands, of the addend or 16-bit operands,
+	// of the sum and of the output. Only the combinations seen are taken: another sum (hhh) would round otherwise.
+	{"nvjet", regexp.MustCompile(`^nvjet_sm90_(?P<letters>hsh|hss|tst|tss|sss|(?:qq|qr|rq)(?:hsh|tst|sss))_`), false, buildNvjet},
 	{"cutlass integer", regexp.MustCompile(`^cutlass::Kernel2<cutlass_\w+?_(?P<op>i161616)gemm_s8_`), false, buildInteger},
 	{"cutlass f64", regexp.MustCompile(`^cutlass::Kernel2<cutlass_80_tensorop_(?P<op>d884)gemm_\d+x\d+_(?P<tile>\d+)x\d+_`), true, buildCutlassChain},
 	{"cutlass simt", regexp.MustCompile(`^cutlass::Kernel2<cutlass_\d+_(?P<op>simt_sgemm)_\d+x\d+_(?P<tile>\d+)x\d+_`), true, buildCutlassChain},
@@ -78,7 +82,11 @@ var unplanned = []struct {
 
 var (
 	splitReduce = regexp.MustCompile(`splitKreduce_kernel<([^>]*)>`)
-	helpers     = regexp.MustCompile(`splitKreduce_kernel|epilogue::impl::globalKernel|elementwise_kernel`)
+	// What runs beside a multiplication without changing what its rule says. Of elementwise kernels only the copy of an
+	// addend into the output was seen; any other (an addition, say, or a scaling) computes something no rule knows.
+	helpers = regexp.MustCompile(`splitKreduce_kernel|epilogue::impl::globalKernel|elementwise_kernel<.*direct_copy_kernel`)
+	// CUTLASS kernels that accumulate in f16: h1688, h16816, h161616.
+	halfAccumulation = regexp.MustCompile(`tensorop_h(?:1688|16816|161616)gemm`)
 )
 
 // choose reads the kernel names of a case.
@@ -122,16 +130,25 @@ func choose(c *cases.Case) choice {
 			continue
 		}
 		if i := rule.pattern.SubexpIndex("tile"); i >= 0 && m[i] != "" {
-			r.tile, _ = strconv.Atoi(m[i])
+			var err error
+			if r.tile, err = strconv.Atoi(m[i]); err != nil || r.tile < 1 || r.tile > largestTile {
+				return choice{family: rule.family, unknown: "the kernel " + shorten(r.main) + " names a tile of " + m[i] + " k, which no kernel has"}
+			}
 		}
 		if i := rule.pattern.SubexpIndex("op"); i >= 0 {
 			r.op = m[i]
+		}
+		if i := rule.pattern.SubexpIndex("letters"); i >= 0 {
+			r.letters = m[i]
 		}
 		plans, stepName := rule.build(c, r)
 		return r.choice(c, rule.family, rule.uncertain, plans, stepName)
 	}
 	return choice{family: "unknown", unknown: "the kernel " + shorten(r.main) + " is of no known family"}
 }
+
+// largestTile is far above any tile's k.
+const largestTile = 1 << 16
 
 func shorten(name string) string {
 	name = strings.TrimPrefix(name, "cutlass::Kernel2<") // the telling name is its argument
@@ -182,7 +199,7 @@ func (r *recognized) choice(c *cases.Case, family string, uncertain bool, plans 
 	case c.Scalars["scale_a"].Format != format.Invalid:
 		scaling = profile.ScalingTensor
 	}
-	forms := r.forms(c)
+	forms := r.forms(c, base.Step.Result == format.F16)
 	result.searched = result.searched || len(forms) > 1
 	for _, p := range plans {
 		for _, form := range forms {
@@ -191,6 +208,10 @@ func (r *recognized) choice(c *cases.Case, family string, uncertain bool, plans 
 				Epilogue:   profile.Epilogue{Out: c.Out.Format, Form: form, Scaling: scaling},
 				Provenance: profile.Provenance{Source: "rule for " + family + " kernels, measured on an H200 with cuBLAS 13.1.0.3"},
 			}}
+			if err := candidate.profile.Validate(); err != nil { // such as a workspace in a format that the sum never has
+				result.candidates, result.unknown = nil, fmt.Sprintf("the names of a %s kernel and its reduction do not go together: %v", family, err)
+				return result
+			}
 			if p.Split != nil {
 				candidate.slices = p.Split.Slices
 			}
@@ -200,10 +221,10 @@ func (r *recognized) choice(c *cases.Case, family string, uncertain bool, plans 
 	return result
 }
 
-// forms lists the epilogues the kernel names allow, most likely first.
-func (r *recognized) forms(c *cases.Case) []profile.Form {
+// forms lists the epilogues the kernel names allow, most likely first. half: the kernel accumulates in f16. The flag that
+// allows it says nothing of a kernel: it is a setting of the whole process, which other dtypes run under too.
+func (r *recognized) forms(c *cases.Case, half bool) []profile.Form {
 	alpha, beta := c.Number("alpha", 1), c.Number("beta", 1)
-	half := c.Flags.F16Accumulation
 	switch {
 	case half && (alpha != 1 || beta != 1):
 		return []profile.Form{profile.FormHalf}
@@ -232,7 +253,7 @@ func (r *recognized) forms(c *cases.Case) []profile.Form {
 const maxSlices = 400
 
 // split makes a plan for every number of slices that cuts K differently, where a splitKreduce kernel ran.
-func (r *recognized) split(c *cases.Case, grain int, of plan.Plan) []plan.Plan {
+func (r *recognized) split(c *cases.Case, grain int, of plan.Plan, half bool) []plan.Plan {
 	if r.reduce == "" {
 		return []plan.Plan{of}
 	}
@@ -241,7 +262,7 @@ func (r *recognized) split(c *cases.Case, grain int, of plan.Plan) []plan.Plan {
 	switch {
 	case c.A.Format == format.F64:
 		sum = format.F64
-	case c.Flags.F16Accumulation:
+	case half:
 		sum = format.F16
 	}
 	workspace := r.work
@@ -278,7 +299,10 @@ func buildNvjet(c *cases.Case, r *recognized) ([]plan.Plan, string) {
 	if f8 {
 		step = "hopper/" + f8Name(c) + "-fast"
 	}
-	return r.split(c, grain, of), step
+	if letter := map[format.Format]string{format.F16: "h", format.BF16: "t", format.F32: "s"}[c.A.Format]; !strings.HasPrefix(r.letters, letter) {
+		return nil, "" // a kernel of other operands than the record's
+	}
+	return r.split(c, grain, of, false), step
 }
 
 func f8Name(c *cases.Case) string {
@@ -301,13 +325,14 @@ func buildCutlass(c *cases.Case, r *recognized) ([]plan.Plan, string) {
 		tile = defaultTile
 	}
 	step := map[format.Format]string{format.F16: "hopper/f16", format.BF16: "hopper/bf16", format.F32: "hopper/tf32"}[c.A.Format]
+	half := c.A.Format == format.F16 && halfAccumulation.MatchString(r.main)
 	switch {
-	case c.Flags.F16Accumulation:
+	case half:
 		step = "hopper/f16-f16"
 	case r.op == "1688" && c.A.Format != format.F32:
 		step += "-k8"
 	}
-	return r.split(c, cutlassGrain(c), plan.Tiled(plan.ResidueFirst, tile)), step
+	return r.split(c, cutlassGrain(c), plan.Tiled(plan.ResidueFirst, tile), half), step
 }
 
 // cutlassGrain is the unit of K that CUTLASS split-K slices are made of: 128 bytes of elements where K is a multiple of
@@ -334,7 +359,7 @@ func chainStep(c *cases.Case) string {
 }
 
 func buildCutlassChain(c *cases.Case, r *recognized) ([]plan.Plan, string) {
-	return r.split(c, cutlassGrain(c), plan.Tiled(plan.ResidueFirst, r.tile)), chainStep(c)
+	return r.split(c, cutlassGrain(c), plan.Tiled(plan.ResidueFirst, r.tile), false), chainStep(c)
 }
 
 func buildXmmaChain(c *cases.Case, r *recognized) ([]plan.Plan, string) {

@@ -48,9 +48,11 @@ const wantedBits = 30
 // evidence estimates the odds against chance, as a base-2 logarithm, for a plan found among several when others were
 // rejected. Of the tested elements of rejected plans, disagreements told the plan from the output; their ratio is how
 // often one element gives a wrong plan away. A wrong plan then agrees on all n elements with probability (1-ratio)^n,
-// and any of the plans tried with at most that many times as much. Where no plan was rejected there was no choice to
-// make, and this measure does not apply.
+// and any of the plans tried with at most that many times as much.
 func evidence(disagreements, tested, tried, n int) float64 {
+	if disagreements == 0 { // no element was seen to give a plan away: agreement on any number of them is none either
+		return -math.Log2(float64(max(tried, 1)))
+	}
 	// One agreement more than was seen (Laplace): no finite test shows that agreement is impossible.
 	agree := float64(tested-disagreements+1) / float64(tested+2)
 	return -float64(n)*math.Log2(agree) - math.Log2(float64(max(tried, 1)))

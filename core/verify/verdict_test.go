@@ -14,14 +14,14 @@ func TestEvidence(t *testing.T) {
 		disagreements, tested, tried, n int
 		want                            float64
 	}{
-		{0, 0, 1, 10, 10},                                // nothing seen: one half an element
-		{0, 0, 4, 10, 8},                                 // four plans could each have agreed by chance
-		{2, 2, 1, 3, 6},                                  // (0+1)/(2+2)
-		{6, 6, 1, 5, 15},                                 // 1/8 an element
-		{6, 6, 8, 5, 12},                                 // and eight plans
-		{0, 6, 1, 5, 5 * math.Log2(8.0/7)},               // wrong plans never showed
-		{3, 6, 2, 1, 0},                                  // one half an element, two plans
-		{3, 6, 1024, 1, 1 - 10},                          // less than nothing
+		{0, 0, 1, 10, 0},        // nothing seen: nothing known
+		{0, 0, 4, 10, -2},       // and any of four plans could have agreed
+		{2, 2, 1, 3, 6},         // (0+1)/(2+2)
+		{6, 6, 1, 5, 15},        // 1/8 an element
+		{6, 6, 8, 5, 12},        // and eight plans
+		{0, 6, 1, 5000, 0},      // wrong plans never showed
+		{3, 6, 2, 1, 0},         // one half an element, two plans
+		{3, 6, 1024, 1, 1 - 10}, // less than nothing
 		{1022, 1022, 400, 512, 5120 - math.Log2(400)},    // 2^-10 an element
 		{100, 1000, 0, 100, 100 * math.Log2(1002.0/901)}, // no plan counts as one
 	} {

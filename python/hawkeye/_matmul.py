@@ -271,6 +271,9 @@ def _selection(name: str, picked: Selection | None, size: int, *, a_vector: bool
     if isinstance(picked, slice):
         return list(range(*picked.indices(size)))
     try:
+        picked = list(picked)
+        if any(isinstance(i, bool) for i in picked):  # integers to Python, a mask to numpy and torch
+            raise ArgumentError(f"{name} must be indices, and is a mask of booleans: pass numpy.flatnonzero of it.")
         indices = [index(i) for i in picked]
     except TypeError as error:
         raise ArgumentError(f"{name} must be integers or a slice, and is {picked!r}.") from error

@@ -251,3 +251,13 @@ def test_out_must_be_writable_memory(torch: Any) -> None:
         hawkeye.matmul(a, b, out=torch.zeros(wanted.shape, dtype=torch.float16, requires_grad=True))
     with pytest.raises(ArgumentError, match="DLPack"):
         hawkeye.matmul(a, b, out=Foreign(torch.zeros(wanted.shape, dtype=torch.float16), versioned=True))
+
+
+def test_masks() -> None:
+    """A list of booleans and a masked array mean something that indices and operands do not: neither is guessed at."""
+    a = np.eye(4, dtype=np.float32)
+    for choice in ({"rows": [True, False, False, True]}, {"columns": [False] * 4}):
+        with pytest.raises(ArgumentError, match="mask of booleans"):
+            hawkeye.matmul(a, a, profile="hopper/f32", **choice)
+    with pytest.raises(FormatError, match="masked array"):
+        hawkeye.matmul(np.ma.array(a, mask=a == 0), a, profile="hopper/f32")

@@ -60,6 +60,8 @@ class NumpyAdapter:
     """See Adapter."""
 
     def view(self, tensor: Any, name: str) -> View:
+        if isinstance(tensor, np.ma.MaskedArray):  # whose mask a GPU knows nothing of
+            raise FormatError(f"Operand {name} is a masked array: pass {name}.filled(0) or another value.")
         array = np.asarray(tensor)
         fmt = format_of(array.dtype, name)
         strides = _strides(array)
