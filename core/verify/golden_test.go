@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"os"
 	"runtime"
@@ -262,5 +261,3 @@ func TestExpectedNamesCases(t *testing.T) {
 		t.Errorf("%d cases are expected to be exact, want at least %d", len(expected), wantedExact)
 	}
 }
-
-var _ = fmt.Sprint

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hawkeye-audit/hawkeye/core/cases"
 	"github.com/hawkeye-audit/hawkeye/core/format"
+	"github.com/hawkeye-audit/hawkeye/core/gemm"
 	"github.com/hawkeye-audit/hawkeye/core/plan"
 	"github.com/hawkeye-audit/hawkeye/core/profile"
 )
@@ -102,6 +103,32 @@ func TestTooLittleOutput(t *testing.T) {
 	}
 	if len(v.Others) == 0 || v.Plan == "" {
 		t.Errorf("plan %q, others %q: the plans that agree should be named", v.Plan, v.Others)
+	}
+}
+
+// TestEvidenceOfWholeRuns: plans rejected by the whole output alone count as those rejected by samples do. The plan tried
+// last is the right one, so that all others are run whole.
+func TestEvidenceOfWholeRuns(t *testing.T) {
+	c := splitCall(9, 7, 136, "cancel").record()
+	const n, last = 9 * 7, 17
+	right := compute(t, c, "hopper/bf16-k8", splitPlan(last), profile.Epilogue{})
+	c.Out.Hash = hashOf(right)
+	differing, rejected := 0, 0
+	for _, candidate := range choose(c).candidates {
+		if candidate.slices == last {
+			continue
+		}
+		other := compute(t, c, "hopper/bf16-k8", splitPlan(candidate.slices), profile.Epilogue{})
+		comparison, err := Compare(gemm.Dense(right, format.F32, 1, 9, 7), gemm.Dense(other, format.F32, 1, 9, 7))
+		if err != nil || comparison.Differing == 0 {
+			t.Fatalf("%d slices: %v, %v: choose another seed", candidate.slices, comparison, err)
+		}
+		differing, rejected = differing+comparison.Differing, rejected+1
+	}
+	want := evidence(differing, rejected*n, rejected+1, n)
+	v := replayed(t, c, nil)
+	if v.Outcome != Exact || v.EvidenceBits != want || v.PlansTried != rejected+1 || want >= 32*n || len(v.Others) != 0 || !strings.HasPrefix(v.Plan, "17 slices") {
+		t.Errorf("%g bits, want %g (%d of %d elements differ): %+v", v.EvidenceBits, want, differing, rejected*n, v)
 	}
 }
 

@@ -86,11 +86,13 @@ func (x call) record() *cases.Case {
 	return c
 }
 
-// reduceKernel is the name of the kernel that merges split-K partial sums: its workspace is the 4th argument, what tells how
-// a bias is added the 9th.
-func reduceKernel(workspace, ninth string) string {
-	return "void cublasLt::splitKreduce_kernel<32, 16, int, " + workspace + ", " + ninth + ", float, " + ninth + ", false, " + ninth +
-		", " + ninth + ", " + ninth + ", true, false, false, false>(cublasLt::cublasSplitKParams<float>, " + workspace + " const*)"
+// reduceKernel is the name of the kernel that merges split-K partial sums: its 4th argument is the workspace, and the 9th
+// tells how a bias is added. The output's type stands beside them.
+func reduceKernel(workspace, ninth string) string { return reduceKernelOf(workspace, ninth, ninth) }
+
+func reduceKernelOf(workspace, out, ninth string) string {
+	return "void cublasLt::splitKreduce_kernel<32, 16, int, " + workspace + ", " + out + ", float, " + out + ", false, " + ninth +
+		", " + out + ", " + out + ", true, false, false, false>(cublasLt::cublasSplitKParams<float>, " + workspace + " const*)"
 }
 
 func cutlass(name string) string {
@@ -182,6 +184,12 @@ func TestChooser(t *testing.T) {
 		{"cutlass split-K, tf32, 128-byte units", call{a: format.F32, size: [4]int{1, 4, 768, 256}, layout: "NT",
 			kernels: []string{cutlass("cutlass_80_tensorop_s1688gemm_64x64_16x6_tn_align4"), reduceKernel("float", "float")}},
 			"cutlass split-K", "hopper/tf32", plan.SplitK(1, 32, plan.Tiled(plan.ResidueFirst, 16), format.F32, format.F32), 5, add, true},
+		{"cutlass split-K, a alone contiguous along k", call{a: format.F16, size: [4]int{1, 4, 768, 256}, layout: "NN",
+			kernels: []string{cutlass("cutlass_75_wmma_tensorop_s161616gemm_f16_32x32_64x1_nn_align1"), reduceKernel("float", "__half")}},
+			"cutlass split-K", "hopper/f16", plan.SplitK(1, 64, plan.Tiled(plan.ResidueFirst, 64), format.F32, format.F32), slicings(256, 64), add, true},
+		{"cutlass split-K, b alone contiguous along k", call{a: format.F64, size: [4]int{1, 4, 768, 256}, layout: "TT",
+			kernels: []string{cutlass("cutlass_80_tensorop_d884gemm_32x32_16x5_nn_align1"), reduceKernel("double", "double")}},
+			"cutlass f64 split-K", "hopper/f64", plan.SplitK(1, 16, plan.Tiled(plan.ResidueFirst, 16), format.F64, format.F64), slicings(256, 16), add, true},
 		{"cutlass split-K, no operand contiguous along k", call{a: format.F32, size: [4]int{1, 4, 768, 256}, layout: "TN",
 			kernels: []string{cutlass("cutlass_80_tensorop_s1688gemm_64x64_16x6_nt_align4"), reduceKernel("float", "float")}},
 			"cutlass split-K", "hopper/tf32", plan.SplitK(1, 4, plan.Tiled(plan.ResidueFirst, 16), format.F32, format.F32), slicings(256, 4), add, true},
@@ -201,6 +209,12 @@ func TestChooser(t *testing.T) {
 		{"cutlass split-K, a 9th argument of float does not", call{op: "linear", a: format.F32, size: [4]int{1, 116, 3, 9494}, layout: "NT", c: "bias",
 			kernels: []string{cutlass("cutlass_80_tensorop_s1688gemm_64x64_16x6_tn_align1"), reduceKernel("float", "float")}},
 			"cutlass split-K", "hopper/tf32", plan.SplitK(1, 4, plan.Tiled(plan.ResidueFirst, 16), format.F32, format.F32), 92, add, true},
+		{"cutlass split-K, the 9th argument alone decides", call{op: "linear", a: format.F16, size: [4]int{1, 299, 12, 8132}, layout: "NT", c: "bias",
+			kernels: []string{cutlass("cutlass_80_wmma_tensorop_s161616gemm_f16_32x32_128x2_tn_align2"), reduceKernelOf("__half", "__half", "float")}},
+			"cutlass split-K", "hopper/f16", plan.SplitK(1, 8, plan.Tiled(plan.ResidueFirst, 128), format.F16, format.F32), 61, add, true},
+		{"cutlass split-K, another 9th argument", call{op: "linear", a: format.BF16, out: format.F32, size: [4]int{1, 299, 12, 8132}, layout: "NT", c: "bias",
+			kernels: []string{cutlass("cutlass_80_wmma_tensorop_s161616gemm_bf16_32x32_128x2_tn_align2"), reduceKernelOf("float", "float", "__nv_bfloat16")}},
+			"cutlass split-K", "hopper/bf16", plan.SplitK(1, 8, plan.Tiled(plan.ResidueFirst, 128), format.F32, format.F32), 61, rounded, true},
 		{"cutlass, bias by a later kernel", call{op: "linear", a: format.F16, size: [4]int{1, 11, 29, 2}, c: "bias",
 			kernels: []string{cutlass("cutlass_75_wmma_tensorop_f16_s161616gemm_f16_32x32_64x1_tn_align1"), globalKernel}},
 			"cutlass", "hopper/f16", plan.Tiled(plan.ResidueFirst, 64), 1, rounded, true},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hawkeye-audit/hawkeye/core/cases"
 	"github.com/hawkeye-audit/hawkeye/core/format"
+	"github.com/hawkeye-audit/hawkeye/core/profile"
 )
 
 func TestEvidence(t *testing.T) {
@@ -83,6 +84,33 @@ func TestJudge(t *testing.T) {
 		}
 		if !strings.HasPrefix(v.Reason, test.reason) || test.reason == "" && v.Reason != "" {
 			t.Errorf("%s: reason %q, want %q", test.name, v.Reason, test.reason)
+		}
+	}
+}
+
+// TestNoAgreement: differing bits are wrong only where the name leaves neither a choice nor room for other plans.
+func TestNoAgreement(t *testing.T) {
+	p, err := profile.Load("hopper/bf16")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		searched, uncertain bool
+		samples             int
+		want                Outcome
+		reason              string
+	}{
+		{false, false, 0, Wrong, "the hash of the output differs from the recorded one"},
+		{false, true, 0, Undecided, "the one plan tried for nvjet kernels does not give the recorded output, and such a kernel may have others"},
+		{false, true, 5, Undecided, "the one plan tried for nvjet kernels does not give the recorded output, and such a kernel may have others"},
+		{true, false, 0, Undecided, "none of 7 plans for nvjet kernels gives the recorded output"},
+		{true, false, 5, Undecided, "1 of 7 plans tried agree on the stored elements looked at first, but none gives the whole recorded output"},
+		{true, true, 5, Undecided, "1 of 7 plans tried agree on the stored elements looked at first, but none gives the whole recorded output"},
+	} {
+		r := replay{c: &cases.Case{Out: cases.Output{Format: format.BF16}}, known: recorded{hash: "x", samples: make([]uint64, test.samples)}}
+		v := r.noAgreement(Verdict{PlansTried: 7}, choice{family: "nvjet", searched: test.searched, uncertain: test.uncertain}, []candidate{{profile: p}})
+		if v.Outcome != test.want || v.Reason != test.reason || (v.ProfileID != "") != (test.want == Wrong) {
+			t.Errorf("searched %v, uncertain %v, %d samples: %s, %q; want %s, %q", test.searched, test.uncertain, test.samples, v.Outcome, v.Reason, test.want, test.reason)
 		}
 	}
 }
