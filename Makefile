@@ -45,7 +45,7 @@ LOGS := build/logs
 SKIPPED := build/skipped.txt
 
 # What goes into the wheel.
-SOURCES := $(shell find core simd capi cuda include python tests/goldens -type f \
+SOURCES := $(shell find core simd capi include python tests/goldens -type f \
 	-not -path '*/_gen/*' -not -path '*/_lib/*' -not -path '*/__pycache__/*' -not -path '*.egg-info/*' \
 	-not -name '*_test.go' 2>/dev/null) \
 	setup.py pyproject.toml MANIFEST.in README.md LICENSE VERSION go.mod go.sum

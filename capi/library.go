@@ -8,7 +8,6 @@ import "C"
 import (
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/hawkeye-audit/hawkeye/core/gemm"
 	"github.com/hawkeye-audit/hawkeye/simd"
@@ -73,19 +72,11 @@ func hawkeyeGoSetInstructionSet(name, message *C.char, messageSize C.size_t) C.h
 	})
 }
 
-// defaultThreads is what hawkeye_set_threads chose, 0 for all processors.
-var defaultThreads atomic.Int32
-
 // mostThreads bounds a thread count; more than this is a mistake, not a machine.
 const mostThreads = 1 << 16
 
 //export hawkeyeGoThreads
-func hawkeyeGoThreads() C.int32_t {
-	if n := defaultThreads.Load(); n > 0 {
-		return C.int32_t(n)
-	}
-	return C.int32_t(gemm.DefaultThreads())
-}
+func hawkeyeGoThreads() C.int32_t { return C.int32_t(gemm.DefaultThreads()) }
 
 //export hawkeyeGoSetThreads
 func hawkeyeGoSetThreads(threads C.int32_t, message *C.char, messageSize C.size_t) C.hawkeye_status {
@@ -93,18 +84,15 @@ func hawkeyeGoSetThreads(threads C.int32_t, message *C.char, messageSize C.size_
 		if threads < 0 || threads > mostThreads {
 			return fail(statusArgument, "%d threads: say 0 for all processors, or 1 to %d", threads, mostThreads)
 		}
-		defaultThreads.Store(int32(threads))
+		gemm.SetDefaultThreads(int(threads))
 		return nil
 	})
 }
 
-// threadCount resolves the thread count of one call.
+// threadCount checks the thread count of one call; 0 is the default to the core too.
 func threadCount(threads C.int32_t) (int, error) {
-	switch {
-	case threads < 0 || threads > mostThreads:
+	if threads < 0 || threads > mostThreads {
 		return 0, fail(statusArgument, "%d threads: say 0 for the default, or 1 to %d", threads, mostThreads)
-	case threads == 0:
-		return int(hawkeyeGoThreads()), nil
 	}
 	return int(threads), nil
 }

@@ -131,7 +131,7 @@ typedef struct hawkeye_profile_info {
     hawkeye_format accumulator; /* f32, f16, f64 or s32 */
     hawkeye_format out;         /* the output format unless the call names another */
     int32_t takes_f32;
-    int32_t runnable;     /* 0: data and oracle only, hawkeye_gemm declines it */
+    int32_t runnable;     /* 0: hawkeye_gemm declines it but at the instruction set "oracle" */
     char id[72];          /* identity: a sha256, hexadecimal, NUL-terminated */
     char name[128];       /* catalogue name, or "" */
 } hawkeye_profile_info;

@@ -52,19 +52,6 @@ func (s *chainSlots[T]) clear(from, k0, k1 int) {
 	}
 }
 
-// element is the address of element (lane, k) of a source.
-func (src *Source) element(lane, k, size int) *byte {
-	return (*byte)(unsafe.Add(src.Pointer, (lane*src.LaneStride+k*src.KStride)*size))
-}
-
-// lanePointers points at element k of every lane of a block of at most width lanes. Lanes the source lacks repeat its
-// last one: packing reads them and then masks them out.
-func (src *Source) lanePointers(table *[16]*byte, first, width, k, size int) {
-	for i := range width {
-		table[i] = src.element(min(first+i, src.Lanes-1), k, size)
-	}
-}
-
 // chainPack packs k along in pieces, as far as vectors reach: each call says up to where it came.
 func chainPack(k int, vectors func(k0, k1 int) int) int {
 	for at := 0; at < k; {

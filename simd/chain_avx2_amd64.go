@@ -4,12 +4,6 @@
 
 package simd
 
-// chainSetMXCSR sets this thread's MXCSR.
-func chainSetMXCSR(x uint32)
-
-// chainMXCSR is this thread's MXCSR.
-func chainMXCSR() uint32
-
 // chain32AVX2 continues the f32 chains of a tile's live rows and vectors; ldc counts bytes.
 //
 //go:noescape

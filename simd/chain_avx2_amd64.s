@@ -4,18 +4,6 @@
 
 #include "textflag.h"
 
-// func chainSetMXCSR(x uint32)
-// Requires: SSE
-TEXT ·chainSetMXCSR(SB), NOSPLIT, $0-4
-	LDMXCSR x+0(FP)
-	RET
-
-// func chainMXCSR() uint32
-// Requires: SSE
-TEXT ·chainMXCSR(SB), NOSPLIT, $0-4
-	STMXCSR ret+0(FP)
-	RET
-
 // func chain32AVX2(k int, a *float32, b *float32, c *float32, ldc int, rows int, vectors int)
 // Requires: AVX, FMA3, SSE
 TEXT ·chain32AVX2(SB), NOSPLIT, $8-56

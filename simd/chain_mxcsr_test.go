@@ -61,13 +61,13 @@ func TestChainMXCSR(t *testing.T) {
 						}
 					}
 					runtime.LockOSThread()
-					before := chainMXCSR()
-					chainSetMXCSR(mode)
+					before := readMXCSR()
+					writeMXCSR(mode)
 					plain := defaultEnvironment()
-					chainSetMXCSR(mode)
+					writeMXCSR(mode)
 					run()
-					after := chainMXCSR()
-					chainSetMXCSR(before)
+					after := readMXCSR()
+					writeMXCSR(before)
 					runtime.UnlockOSThread()
 					if after&^flags != mode {
 						t.Fatalf("%v %s: MXCSR %04x became %04x", level, chainName(f), mode, after)
@@ -103,16 +103,16 @@ func TestChainMXCSRFlags(t *testing.T) {
 		}
 		for _, mode := range []uint32{0x1F80, 0x9FC0, 0x7F84} {
 			runtime.LockOSThread()
-			before := chainMXCSR()
-			chainSetMXCSR(mode)
+			before := readMXCSR()
+			writeMXCSR(mode)
 			tile32(level, 1, &x[0], &x[0], &acc32[0], 0, 1, 1)
 			tile32(level, 1, &x[0], &x[0], &acc32[0], 0, 1, 1) // inexact now
-			after32 := chainMXCSR()
-			chainSetMXCSR(mode)
+			after32 := readMXCSR()
+			writeMXCSR(mode)
 			tile64(level, 1, &y[0], &y[0], &acc64[0], 0, 1, 1, 1)
 			tile64(level, 1, &y[0], &y[0], &acc64[0], 0, 1, 1, 1)
-			after64 := chainMXCSR()
-			chainSetMXCSR(before)
+			after64 := readMXCSR()
+			writeMXCSR(before)
 			runtime.UnlockOSThread()
 			if after32 != mode || after64 != mode {
 				t.Errorf("%v: MXCSR %04x became %04x (f32), %04x (f64)", level, mode, after32, after64)

@@ -128,10 +128,10 @@ func farTable(f format.Format) []farElement {
 	return actual.([]farElement)
 }
 
-// PackA and PackB pack src for s, as Fused's do.
+// PackA packs rows of A for s, as Fused's does.
 func (f *Far) PackA(p *FarPanel, src *Source, s FarShape) { f.pack(p, src, s, false) }
 
-// PackB packs columns of B.
+// PackB packs columns of B likewise.
 func (f *Far) PackB(p *FarPanel, src *Source, s FarShape) { f.pack(p, src, s, true) }
 
 func (f *Far) pack(p *FarPanel, src *Source, s FarShape, columns bool) {
@@ -148,10 +148,8 @@ func (f *Far) pack(p *FarPanel, src *Source, s FarShape, columns bool) {
 		p.data = make([]uint32, count)
 	}
 	p.data = p.data[:count]
+	clear(p.data) // padding is zeros
 	var none int32 = noExponent
-	for i := range p.data { // padding is zeros
-		p.data[i] = 0
-	}
 	if columns {
 		for k := range padded {
 			for l := range f.NR {
@@ -192,7 +190,7 @@ func (f *Far) pack(p *FarPanel, src *Source, s FarShape, columns bool) {
 }
 
 func farLoad(src *Source, table []farElement, lane, k, size int) farElement {
-	at := unsafe.Add(src.Pointer, (lane*src.LaneStride+k*src.KStride)*size)
+	at := unsafe.Pointer(src.element(lane, k, size))
 	switch size {
 	case 1:
 		return table[*(*uint8)(at)]
@@ -208,14 +206,14 @@ func farLoad(src *Source, table []farElement, lane, k, size int) farElement {
 
 // farConstants are the numbers a kernel works with; the generator knows the layout.
 type farConstants struct {
-	lowest int32
-	bias   int32
-	clamp  int32
-	align  int32
-	back   int32
-	cut    uint32
-
-	minimum int32
+	lowest int32  // below every exponent
+	bias   int32  // 127
+	clamp  int32  // the least E: F - 126, or the step's floor in the half kernels
+	align  int32  // F + 127
+	back   int32  // 127 - F
+	cut    uint32 // mask of the bits a result keeps
+	// What the half kernels use alone.
+	minimum int32 // the least exponent of a nonzero c
 	one     uint32
 }
 
@@ -253,8 +251,8 @@ func (f *Far) Run(c []float32, ldc int, a, b *FarPanel, s FarShape) bool {
 // admit checks what the panels' summaries must satisfy; the numbers are those of the proof above.
 func (f *Far) admit(a, b *FarPanel, s FarShape) (farConstants, bool) {
 	F := s.Fraction
-	k := farConstants{lowest: noExponent, bias: 127, clamp: int32(F - 126), align: int32(F + 127), back: int32(127 - F), cut: ^uint32(0) << (23 - s.ResultFraction)}
-	k.minimum, k.one = -14, 1
+	k := farConstants{lowest: noExponent, bias: 127, clamp: int32(F - 126), align: int32(F + 127), back: int32(127 - F),
+		cut: ^uint32(0) << (23 - s.ResultFraction), minimum: -14, one: 1}
 	if s.Half {
 		k.clamp = int32(s.Floor)
 	}

@@ -2,6 +2,8 @@ package simd
 
 import "runtime"
 
+//go:generate go run -C _gen ./floats -out ../floats_amd64.s -stubs ../floats_amd64.go -pkg simd
+
 // defaultMXCSR rounds to nearest even, keeps subnormals and masks every exception.
 const defaultMXCSR = 0x1F80
 

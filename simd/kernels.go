@@ -1,5 +1,3 @@
-// Package simd holds the matrix kernels by instruction set behind one interface, with a portable Go twin of each. It
-// knows number formats and nothing of profiles or plans: package gemm cuts a multiplication into tiles and calls it.
 package simd
 
 import (

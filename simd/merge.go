@@ -3,7 +3,6 @@ package simd
 import "math"
 
 //go:generate go run -C _gen ./merge -out ../merge_amd64.s -stubs ../merge_amd64.go -pkg simd
-//go:generate go run -C _gen ./floats -out ../floats_amd64.s -stubs ../floats_amd64.go -pkg simd
 
 // mergeBlock bounds one call into assembly, which cannot be preempted.
 const mergeBlock = 1 << 15
@@ -19,7 +18,7 @@ func AddFloat32(l Level, sum, partial []float32) {
 			sum, partial = sum[n:], partial[n:]
 		}
 	}
-	nan := math.Float32frombits(0x7FFFFFFF)
+	nan := math.Float32frombits(chainNaN32)
 	for i, v := range partial {
 		if v += sum[i]; v != v {
 			v = nan

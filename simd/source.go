@@ -20,3 +20,16 @@ type Source struct {
 	// As is the format the step wants (TF32 for F32 sources rounded on the way in); otherwise equal to Format.
 	As format.Format
 }
+
+// element is the address of element (lane, k) of a source.
+func (src *Source) element(lane, k, size int) *byte {
+	return (*byte)(unsafe.Add(src.Pointer, (lane*src.LaneStride+k*src.KStride)*size))
+}
+
+// lanePointers points at element k of every lane of a block of at most width lanes. Lanes the source lacks repeat its
+// last one: packing reads them and then masks them out.
+func (src *Source) lanePointers(table *[16]*byte, first, width, k, size int) {
+	for i := range width {
+		table[i] = src.element(min(first+i, src.Lanes-1), k, size)
+	}
+}

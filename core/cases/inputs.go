@@ -28,22 +28,21 @@ func Word(seed uint64, i int) uint64 { return mix(seed + uint64(i+1)*gamma) }
 // Kinds names the kinds of input elements.
 var Kinds = []string{"normal", "wide", "tiny", "sparse", "bits", "cancel"}
 
-// recipe holds what the generator needs to know of a format.
+// recipe holds what the generator needs to know of a format besides its layout.
 type recipe struct {
-	width, exponent, mantissa, bias int
-	low, high                       int // exponents of the kind wide
-	small                           int // how far cancel lowers its unpaired columns
-	top                             int // largest exponent of the kind normal
+	low, high int // exponents of the kind wide
+	small     int // how far cancel lowers its unpaired columns
+	top       int // largest exponent of the kind normal
 }
 
 var recipes = map[format.Format]recipe{
-	format.F16:  {16, 5, 10, 15, -12, 12, 7, 1},
-	format.BF16: {16, 8, 7, 127, -40, 40, 7, 1},
-	format.F32:  {32, 8, 23, 127, -40, 40, 10, 1},
-	format.F64:  {64, 11, 52, 1023, -200, 200, 25, 1},
-	format.E4M3: {8, 4, 3, 7, -6, 7, 3, 2},
-	format.E5M2: {8, 5, 2, 15, -12, 12, 3, 2},
-	format.S8:   {8, 0, 0, 0, 0, 0, 0, 2},
+	format.F16:  {-12, 12, 7, 1},
+	format.BF16: {-40, 40, 7, 1},
+	format.F32:  {-40, 40, 10, 1},
+	format.F64:  {-200, 200, 25, 1},
+	format.E4M3: {-6, 7, 3, 2},
+	format.E5M2: {-12, 12, 3, 2},
+	format.S8:   {}, // random bits, whatever the kind
 }
 
 // Elements makes n bit patterns of f, little endian; lower shifts the exponents of the kind normal down.
@@ -55,10 +54,10 @@ func Elements(f format.Format, kind string, seed uint64, n, lower int) ([]byte, 
 	if !slices.Contains(Kinds, kind) {
 		return nil, fmt.Errorf("no kind of input is called %q", kind)
 	}
-	size := r.width / 8
-	out := make([]byte, n*size)
+	layout := f.Info()
+	out := make([]byte, n*layout.Bytes)
 	for i := range n {
-		put(out[i*size:], size, r.element(kind, f == format.S8, Word(seed, i), lower))
+		put(out[i*layout.Bytes:], layout.Bytes, r.element(&layout, kind, Word(seed, i), lower))
 	}
 	return out, nil
 }
@@ -76,20 +75,17 @@ func put(to []byte, size int, v uint64) {
 	}
 }
 
-func (r recipe) element(kind string, integer bool, word uint64, lower int) uint64 {
-	mask := uint64(1)<<r.width - 1
-	if r.width == 64 {
-		mask = ^uint64(0)
-	}
-	if integer || kind == "bits" {
-		return word & mask
+// element makes the bits of one element; put keeps as many of them as the format has.
+func (r recipe) element(layout *format.Info, kind string, word uint64, lower int) uint64 {
+	if layout.Integer || kind == "bits" {
+		return word
 	}
 	if kind == "sparse" && word>>56&1 == 1 {
 		return 0
 	}
-	mantissa := word >> 16 & (1<<r.mantissa - 1)
-	if r.mantissa > 40 {
-		mantissa = mix(word) & (1<<52 - 1)
+	mantissa := word >> 16 & (1<<layout.MantissaBits - 1)
+	if layout.MantissaBits > 40 { // more than the word has to spare
+		mantissa = mix(word) & (1<<layout.MantissaBits - 1)
 	}
 	selector := int(word >> 40)
 	var e int
@@ -97,12 +93,12 @@ func (r recipe) element(kind string, integer bool, word uint64, lower int) uint6
 	case "wide":
 		e = r.low + selector%(r.high-r.low+1)
 	case "tiny":
-		e = (1 - r.bias) - 1 + selector%4
+		e = layout.MinExponent - 1 + selector%4
 	default:
 		e = r.top - bits.TrailingZeros64(word|1<<15) - lower
 	}
-	biased := uint64(max(e+r.bias, 0)) // 0: a subnormal
-	return word>>63<<(r.width-1) | biased<<r.mantissa | mantissa
+	biased := uint64(max(e+layout.Bias, 0)) // 0: a subnormal
+	return word>>63<<(layout.Bits-1) | biased<<layout.MantissaBits | mantissa
 }
 
 // permutation is the stable order of k random words.

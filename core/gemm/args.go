@@ -1,7 +1,6 @@
 package gemm
 
 import (
-	"fmt"
 	"math/bits"
 
 	"github.com/hawkeye-audit/hawkeye/core/format"
@@ -20,7 +19,7 @@ type Args struct {
 	// Start holds the values accumulators start from, in the step's result format, for plans of one accumulator: batch × m
 	// × n, as D. nil: +0.
 	Start *Matrix
-	// Alpha and Beta scale the sum and the addend; 1 and 1 unless a call says otherwise.
+	// Alpha and Beta scale the sum and the addend. They have no default: a call that scales nothing says 1 and 1.
 	Alpha, Beta float64
 	// ScaleA and ScaleB are f8 scales where the profile's epilogue takes them: one element, or m and n.
 	ScaleA, ScaleB []float32
@@ -31,32 +30,6 @@ type Args struct {
 	// Progress is called from the calling goroutine, about ten times a second, with multiply-adds done and in all; its
 	// error stops the run and is returned.
 	Progress func(done, total uint64) error
-}
-
-// Kind sorts errors, so that callers in other languages can have a type for each.
-type Kind int
-
-// The kinds of error.
-const (
-	KindArgument Kind = iota + 1
-	KindShape
-	KindFormat
-	KindOverlap
-	KindUnsupported
-	KindCancelled
-)
-
-// Error is a refusal with its reason.
-type Error struct {
-	Kind    Kind
-	Message string
-}
-
-// Error is the reason as a sentence.
-func (e *Error) Error() string { return e.Message }
-
-func fail(kind Kind, text string, args ...any) error {
-	return &Error{Kind: kind, Message: fmt.Sprintf(text, args...)}
 }
 
 // check refuses what does not fit together and what is not known, before anything is computed.

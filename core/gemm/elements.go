@@ -6,7 +6,6 @@ import (
 
 	"github.com/hawkeye-audit/hawkeye/core/format"
 	"github.com/hawkeye-audit/hawkeye/core/plan"
-	"github.com/hawkeye-audit/hawkeye/core/step"
 	"github.com/hawkeye-audit/hawkeye/simd"
 )
 
@@ -98,28 +97,6 @@ func (j *job) elementRunner() func(tile) uint64 {
 		return of32(&element32{scalarModel: oracle})
 	}
 	return of32(&oracle32{scalarModel: oracle, half: p.Result == format.F16})
-}
-
-// fastFMA tells whether the chain kernels compute the step: a fused multiply-add as IEEE 754 has it. NaNs of f64 are the
-// scalar model's everywhere, so that their rules may be any.
-func (j *job) fastFMA() bool {
-	p := &j.step
-	rest := *p
-	rest.A, rest.B, rest.Result, rest.InputRounding = 0, 0, 0, ""
-	if p.Result == format.F64 {
-		rest.NaN, rest.KeepNaN = 0, false
-	}
-	ieee := step.Params{Kind: step.FMA, Group: 1, ResultRounding: format.NearestEven, ZeroSign: step.IEEEZero}
-	if j.level == simd.Oracle || rest != ieee {
-		return false
-	}
-	switch p.Result {
-	case format.F32:
-		return chainFormat32(p.A) && chainFormat32(p.B)
-	case format.F64:
-		return p.A == format.F64 && p.B == format.F64
-	}
-	return false
 }
 
 // element32 is a chain of f32 fused multiply-adds for one element.

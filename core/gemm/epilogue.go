@@ -160,24 +160,6 @@ func (e *epilogue) half(batch, row, column int, acc float32) uint64 {
 	return e.narrow(acc)
 }
 
-// roundToHalf rounds x + y to f16, once. The f64 sum is first made odd where it is not exact, so that it cannot become a
-// midpoint between two f16 that the exact sum is not.
-func roundToHalf(x, y float64) float32 {
-	s := x + y
-	if sum := math.Float64bits(s); sum<<1 < 0xFFE<<52 && sum&1 == 0 { // finite
-		back := s - x
-		switch lost := (x - (s - back)) + (y - back); {
-		case lost == 0:
-		case (lost > 0) == (s > 0):
-			s = math.Float64frombits(sum + 1)
-		default:
-			s = math.Float64frombits(sum - 1)
-		}
-	}
-	bits := format.F16.EncodeNumber(format.F64.Decode(math.Float64bits(s)), format.Encoding{})
-	return math.Float32frombits(format.F16ToF32(uint16(bits)))
-}
-
 func (e *epilogue) narrow(v float32) uint64 {
 	b := math.Float32bits(v)
 	switch e.out {
@@ -187,16 +169,6 @@ func (e *epilogue) narrow(v float32) uint64 {
 		return uint64(format.F32ToBF16(b))
 	}
 	return uint64(math.Float32bits(canonical32(v)))
-}
-
-func widen(v uint64, f format.Format) float32 {
-	switch f {
-	case format.F16:
-		v = uint64(format.F16ToF32(uint16(v)))
-	case format.BF16:
-		v = uint64(format.BF16ToF32(uint16(v)))
-	}
-	return math.Float32frombits(uint32(v))
 }
 
 func (e *epilogue) store64(j *job, t tile, acc []float64, ld int) {

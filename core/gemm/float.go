@@ -29,3 +29,32 @@ func roundFloat32(v float32, to format.Format) float32 {
 	}
 	return v
 }
+
+// roundToHalf rounds x + y to f16, once. The f64 sum is first made odd where it is not exact, so that it cannot become a
+// midpoint between two f16 that the exact sum is not.
+func roundToHalf(x, y float64) float32 {
+	s := x + y
+	if sum := math.Float64bits(s); sum<<1 < 0xFFE<<52 && sum&1 == 0 { // finite
+		back := s - x
+		switch lost := (x - (s - back)) + (y - back); {
+		case lost == 0:
+		case (lost > 0) == (s > 0):
+			s = math.Float64frombits(sum + 1)
+		default:
+			s = math.Float64frombits(sum - 1)
+		}
+	}
+	bits := format.F16.EncodeNumber(format.F64.Decode(math.Float64bits(s)), format.Encoding{})
+	return math.Float32frombits(format.F16ToF32(uint16(bits)))
+}
+
+// widen is a bit pattern of f, one of f16, bf16 and f32, as the float32 of the same value.
+func widen(v uint64, f format.Format) float32 {
+	switch f {
+	case format.F16:
+		v = uint64(format.F16ToF32(uint16(v)))
+	case format.BF16:
+		v = uint64(format.BF16ToF32(uint16(v)))
+	}
+	return math.Float32frombits(uint32(v))
+}

@@ -64,7 +64,7 @@ func (f *fusedChainer) chain(acc []float32, ld int, t tile, ranges []plan.Range)
 
 // strip continues every accumulator of the tile through n elements of k.
 func (f *fusedChainer) strip(acc []float32, ld int, t tile, mr, nr, k, stride, n int) {
-	panels := roundUp(t.rows, mr) / mr
+	panels := ceilDiv(t.rows, mr)
 	memory := &f.memory.fused
 	rowPanels := memory.rows(panels)
 	for len(f.memory.wideA) < panels {

@@ -3,12 +3,12 @@ package gemm
 import (
 	"context"
 	"math"
-	"runtime"
 	"slices"
 	"sync/atomic"
 
 	"github.com/hawkeye-audit/hawkeye/core/format"
 	"github.com/hawkeye-audit/hawkeye/core/plan"
+	"github.com/hawkeye-audit/hawkeye/core/profile"
 	"github.com/hawkeye-audit/hawkeye/core/step"
 	"github.com/hawkeye-audit/hawkeye/simd"
 )
@@ -36,19 +36,6 @@ func (j *job) stopped() bool {
 }
 
 func (j *job) progress(multiplyAdds int) { j.done.Add(uint64(multiplyAdds)) }
-
-var defaultThreads atomic.Int32
-
-// DefaultThreads is how many threads a call uses unless it says otherwise.
-func DefaultThreads() int {
-	if n := defaultThreads.Load(); n > 0 {
-		return int(n)
-	}
-	return runtime.GOMAXPROCS(0)
-}
-
-// SetDefaultThreads changes it for the process; 0 means all processors.
-func SetDefaultThreads(n int) { defaultThreads.Store(int32(n)) }
 
 func newJob(ctx context.Context, a *Args) (*job, error) {
 	j := &job{args: a, step: a.Profile.Step, level: simd.Active(), batch: a.D.Batch, ctx: ctx}
@@ -89,7 +76,7 @@ func newJob(ctx context.Context, a *Args) (*job, error) {
 // tiles fill better and B is packed less often.
 func (j *job) foldBatch() {
 	a := j.args
-	if j.batch < 2 || a.B.BatchStride != 0 || a.C != nil || a.Start != nil || a.Rows != nil || j.epilogue.scale != "" {
+	if j.batch < 2 || a.B.BatchStride != 0 || a.C != nil || a.Start != nil || a.Rows != nil || j.epilogue.scale != profile.ScalingNone {
 		return
 	}
 	if a.A.BatchStride != a.A.Rows*a.A.RowStride || a.D.BatchStride != a.D.Rows*a.D.RowStride {
@@ -102,85 +89,6 @@ func (j *job) foldBatch() {
 	j.args, j.epilogue.args = &folded, &folded
 	j.rows.lanes *= j.batch
 	j.batch = 1
-}
-
-// standard tells whether p is a fused step in its common form: terms aligned toward zero with the accumulator among
-// them, zero sums positive, overflow to Inf, the canonical NaN. Every field that the wide path and the kernels do not
-// read must have its default; other steps are the oracle's.
-func standard(p *step.Params) bool {
-	rest := *p
-	rest.A, rest.B, rest.InputRounding, rest.Group, rest.Fraction, rest.Floor = 0, 0, "", 0, 0, nil
-	rest.Result, rest.ResultRounding, rest.ResultFraction = 0, "", 0
-	rounding := p.ResultRounding == format.TowardZero || p.ResultRounding == format.NearestEven
-	return rounding && rest == step.Params{Kind: step.Fused, Align: format.TowardZero}
-}
-
-// keptFraction is how many fraction bits a result keeps.
-func keptFraction(p *step.Params) int {
-	if p.ResultFraction > 0 {
-		return p.ResultFraction
-	}
-	return p.Result.Info().MantissaBits
-}
-
-// fusedShape gives the step's constants as the kernels take them, if they do.
-func fusedShape(p *step.Params) (simd.FusedShape, bool) {
-	shape := simd.FusedShape{Group: p.Group, Fraction: p.Fraction, ResultFraction: keptFraction(p)}
-	if !standard(p) || p.Result != format.F32 || p.ResultRounding != format.TowardZero {
-		return shape, false
-	}
-	if p.Floor != nil && *p.Floor > -126 { // the kernels know no floor: they prove that E is above one this low
-		return shape, false
-	}
-	return shape, simd.FusedSupports(p.A, p.B, shape)
-}
-
-// farShape is fusedShape for the far kernels, which also know f16 accumulators.
-func farShape(p *step.Params) (simd.FarShape, bool) {
-	if shape, ok := fusedShape(p); ok {
-		return simd.FarShape{FusedShape: shape}, true
-	}
-	if !standard(p) || p.Result != format.F16 || p.ResultRounding != format.NearestEven || p.Floor == nil || keptFraction(p) != 10 {
-		return simd.FarShape{}, false
-	}
-	shape := simd.FarShape{FusedShape: simd.FusedShape{Group: p.Group, Fraction: p.Fraction, ResultFraction: 10}, Half: true, Floor: *p.Floor}
-	return shape, simd.FarSupports(p.A, p.B, shape)
-}
-
-// runner evaluates and stores tiles; each worker has its own.
-type runner func(t tile)
-
-// newRunner chooses the path for the step; the runner works in memory.
-func (j *job) newRunner(memory *workspace) (r runner, rowPad, columnPad int) {
-	p := &j.step
-	switch {
-	case p.Result == format.F64:
-		if j.fastFMA() {
-			return runnerOf[float64](j, newChain64(j, memory), &memory.float64s, j.epilogue.store64)
-		}
-		return runnerOf[float64](j, &oracle64{scalarModel: scalarModel{job: j}}, &memory.float64s, j.epilogue.store64)
-	case p.Result == format.S32:
-		if j.level != simd.Oracle && p.Kind == step.Integer && int8Format(p.A) && int8Format(p.B) {
-			return runnerOf[int32](j, newIntegers(j, memory), &memory.int32s, j.epilogue.storeInt)
-		}
-		return runnerOf[int32](j, &oracleInt{scalarModel: scalarModel{job: j}}, &memory.int32s, j.epilogue.storeInt)
-	case j.level != simd.Oracle && wideFits(p):
-		return runnerOf[float32](j, newFusedChainer(j, memory), &memory.float32s, j.epilogue.store32)
-	case j.fastFMA():
-		return runnerOf[float32](j, newChain32(j, memory), &memory.float32s, j.epilogue.store32)
-	}
-	return runnerOf[float32](j, &oracle32{scalarModel: scalarModel{job: j}, half: p.Result == format.F16}, &memory.float32s, j.epilogue.store32)
-}
-
-func runnerOf[T accumulator](j *job, c chainer[T], memory *levels[T], store func(*job, tile, []T, int)) (runner, int, int) {
-	e := &evaluator[T]{chainer: c, levels: memory, stopped: j.stopped, start: startOf[T](j)}
-	rowPad, columnPad := c.padding()
-	return func(t tile) {
-		acc, ld := e.evaluate(j.tree, t)
-		if !j.stopped() {
-			store(j, t, acc, ld)
-		}
-	}, rowPad, columnPad
 }
 
 // startOf gives what fills a tile with the values of Start, nil where there is none.

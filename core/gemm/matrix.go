@@ -1,6 +1,3 @@
-// Package gemm runs a profile over whole matrices, or over chosen rows and columns: it cuts the output into tiles,
-// expands the plan for K, packs strips of the operands, calls the kernels of package simd and, wherever a kernel cannot
-// prove its answer exact, a slower exact path.
 package gemm
 
 import (

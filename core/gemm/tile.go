@@ -75,4 +75,4 @@ func (e *evaluator[T]) walk(tree *plan.Tree, t tile, level, rows, ld int) {
 	}
 }
 
-func roundUp(n, multiple int) int { return (n + multiple - 1) / multiple * multiple }
+func roundUp(n, multiple int) int { return ceilDiv(n, multiple) * multiple }

@@ -62,7 +62,7 @@ const (
 	maxLeaves    = 1 << 20 // accumulators of an expansion: memory
 	maxFixed     = 1 << 28 // K of a tree written out: a bit each to check it
 	maxParameter = 1 << 30 // sizes in k, and slices: sums of them stay far from overflow
-	maxSize      = 1 << 40 // K
+	maxSize      = 1 << 40 // K of an expansion
 )
 
 // Validate checks the rule itself; path names the JSON field in errors.
@@ -228,7 +228,7 @@ func Plain() Plan { return Plan{Chain: &Chain{}} }
 // Tiled takes the residue of K modulo tile first or last, in a zero-padded tile of its own.
 func Tiled(where Residue, tile int) Plan { return Plan{Chain: &Chain{Residue: where, Tile: tile}} }
 
-// SplitK cuts K into slices and merges their f32 (or f64, s32) partial sums, each first rounded to workspace.
+// SplitK cuts K into slices and adds their partial sums in the format sum, from +0, each first rounded to workspace.
 func SplitK(slices, grain int, of Plan, workspace, sum format.Format) Plan {
 	return Plan{Split: &Split{Slices: slices, Grain: grain, Of: &of, Merge: Merge{Partial: workspace, Sum: sum, FromZero: true}}}
 }

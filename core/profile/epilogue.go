@@ -2,6 +2,7 @@ package profile
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/hawkeye-audit/hawkeye/core/format"
 )
@@ -56,20 +57,17 @@ func (e *Epilogue) validate(path string, accumulator format.Format) error {
 	return CheckOut(path+".out", accumulator, e.Out)
 }
 
+// outputs are the formats an accumulator's format is known to be rounded to.
+var outputs = map[format.Format][]format.Format{
+	format.F32: {format.F16, format.BF16, format.F32},
+	format.F16: {format.F16, format.F32},
+	format.F64: {format.F64},
+	format.S32: {format.S32},
+}
+
 // CheckOut tells whether an accumulator's format can be rounded to out.
 func CheckOut(path string, accumulator, out format.Format) error {
-	allowed := map[format.Format]string{}
-	switch accumulator {
-	case format.F32:
-		allowed = map[format.Format]string{format.F16: "", format.BF16: "", format.F32: ""}
-	case format.F16:
-		allowed = map[format.Format]string{format.F16: "", format.F32: ""}
-	case format.F64:
-		allowed = map[format.Format]string{format.F64: ""}
-	case format.S32:
-		allowed = map[format.Format]string{format.S32: ""}
-	}
-	if _, ok := allowed[out]; !ok {
+	if !slices.Contains(outputs[accumulator], out) {
 		return fmt.Errorf("%s: no known rounding of an accumulator in %v to %v", path, accumulator, out)
 	}
 	return nil

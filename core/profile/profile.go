@@ -1,5 +1,3 @@
-// Package profile joins a step, a plan and an epilogue into a profile: data that says everything about one
-// multiplication's arithmetic and where that knowledge comes from. New hardware is a new JSON file, not new code.
 package profile
 
 import (
@@ -32,12 +30,12 @@ type Profile struct {
 
 // Provenance says how a profile is known.
 type Provenance struct {
-	Source    string `json:"source"`              // such as "H200", "data A100", "pub": docs/arithmetic.md lists them
+	Source    string `json:"source"`              // such as "H200", "data A100", "pub", "derived: …": docs/arithmetic.md lists them
 	Hardware  string `json:"hardware,omitempty"`  // the GPUs it speaks of
 	Library   string `json:"library,omitempty"`   // such as cuBLAS 13.1.0.3
 	Certified string `json:"certified,omitempty"` // what agreed with it, how much and when
 	Doubts    string `json:"doubts,omitempty"`    // why it might be wrong; printed wherever the profile is
-	DataOnly  bool   `json:"data_only,omitempty"` // the scalar model runs it, package gemm declines it
+	DataOnly  bool   `json:"data_only,omitempty"` // package gemm declines it but at the level Oracle, the scalar model
 }
 
 // document is a profile as written in JSON: the step may be the name of a row of step.Catalogue.
@@ -205,11 +203,11 @@ func canonical(v any) []byte {
 	return text
 }
 
-// Runnable tells whether package gemm runs the profile on whole matrices.
+// Runnable tells whether package gemm runs the profile at every level; it runs the others at the level Oracle alone.
 func (p *Profile) Runnable() bool { return !p.Provenance.DataOnly }
 
 // TakesF32 tells whether f32 operands are taken though the step's format is narrower.
-func (p *Profile) TakesF32() bool { return p.Step.InputRounding != "" }
+func (p *Profile) TakesF32() bool { return p.Step.TakesF32() }
 
 // Summary is one line: what multiplies into what, in which order.
 func (p *Profile) Summary() string {

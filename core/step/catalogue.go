@@ -21,7 +21,8 @@ type Entry struct {
 	Source string `json:"source"`
 	// Doubt says what is uncertain; "": nothing known to be.
 	Doubt string `json:"doubt,omitempty"`
-	// Runnable is false for steps that are data and oracle only: whole matrix multiplications with them are declined.
+	// Runnable is false for steps that are data and oracle only: a whole matrix multiplication with them is declined unless
+	// it runs through the oracle.
 	Runnable bool   `json:"runnable"`
 	Params   Params `json:"step"`
 }

@@ -14,7 +14,7 @@ func (p Params) joined(products []term, accumulator term) uint64 {
 	if result, found := p.special(all); found {
 		return result
 	}
-	sum := p.truncated(products)
+	var sum term
 	if p.Interleaved {
 		var even, odd []term
 		for k, t := range products {
@@ -24,8 +24,9 @@ func (p Params) joined(products []term, accumulator term) uint64 {
 				odd = append(odd, t)
 			}
 		}
-		x, y := p.truncated(even), p.truncated(odd)
-		sum = p.join(x, y, p.Fraction, p.Fraction)
+		sum = p.join(p.truncated(even), p.truncated(odd), p.Fraction, p.Fraction)
+	} else {
+		sum = p.truncated(products)
 	}
 	if e, found := p.alignment([]term{sum, accumulator}); found && p.DropBelow > 0 && accumulator.exponent < e-p.DropBelow {
 		accumulator = term{}

@@ -30,11 +30,12 @@ func (p Params) Validate() error {
 		v.fail("kind", "%q is none of fused, fma, exact, integer, converted, cdna2, cdna3, scaled", p.Kind)
 	}
 	operand := func(field string, f format.Format) {
-		i := f.Info()
+		fits := f == format.S8 || f == format.U8
+		if p.Kind != Integer {
+			fits = !f.Info().Integer && f.Info().HasZero
+		}
 		v.check(f.Valid(), field, "a number format is missing")
-		v.check(i.Integer == (p.Kind == Integer) && i.HasZero && i.Bits != 32 || f == format.F32 || f == format.TF32,
-			field, "%s is no operand of a step of kind %s", f, p.Kind)
-		v.check(p.Kind != Integer || i.Integer, field, "%s is no operand of a step of kind %s", f, p.Kind)
+		v.check(fits, field, "%s is no operand of a step of kind %s", f, p.Kind)
 		v.check(f != format.UE4M3, field, "ue4m3 is a format of scales")
 	}
 	operand("a", p.A)

@@ -1,5 +1,3 @@
-// Package verify uses profiles: it compares bits, chooses candidate profiles for a recorded multiplication from the
-// names of the kernels that ran it, and gives a verdict that never claims more than was compared.
 package verify
 
 import (

@@ -1,10 +1,7 @@
 package verify
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -148,81 +145,6 @@ func (r *replay) args(candidate candidate, d *gemm.Matrix) *gemm.Args {
 	}
 }
 
-// How many stored elements each round of the elimination looks at: most wrong plans fall in the first. What is left after
-// the last round is run whole, which costs less than more single elements would.
-var rounds = []int{4, 28}
-
-// eliminate keeps the candidates that agree on the stored elements. One candidate alone is not put to this test: its whole
-// output is compared anyway.
-func (r *replay) eliminate(ctx context.Context, candidates []candidate) ([]candidate, error) {
-	if len(candidates) == 1 || len(r.known.samples) == 0 {
-		return candidates, nil
-	}
-	return r.sift(ctx, candidates)
-}
-
-// sift looks at more and more stored elements, until one candidate is left or enough were looked at.
-func (r *replay) sift(ctx context.Context, candidates []candidate) ([]candidate, error) {
-	order := spread(len(r.known.samples))
-	for _, count := range rounds {
-		count = min(count, len(order))
-		at, want := make([]gemm.Position, count), make([]uint64, count)
-		for i, o := range order[:count] {
-			at[i], want[i] = r.known.at[o], r.known.samples[o]
-		}
-		order = order[count:]
-		var kept []candidate
-		for _, candidate := range candidates {
-			if err := r.poll(); err != nil {
-				return nil, err
-			}
-			got, err := gemm.Elements(ctx, r.args(candidate, nil), at)
-			if err != nil {
-				return nil, err
-			}
-			if ctx.Err() != nil {
-				return nil, context.Cause(ctx)
-			}
-			differing := 0
-			for i := range got {
-				if got[i] != want[i] {
-					differing++
-				}
-			}
-			if differing == 0 {
-				kept = append(kept, candidate)
-			} else {
-				r.rejected, r.tested, r.disagreed = r.rejected+1, r.tested+count, r.disagreed+differing
-			}
-		}
-		candidates = kept
-		if len(candidates) <= 1 || len(order) == 0 {
-			break
-		}
-	}
-	return candidates, nil
-}
-
-// spread orders n indices so that any beginning of the list covers the whole: by a stride that shares no factor with n.
-func spread(n int) []int {
-	order := make([]int, 0, n)
-	stride := max(n*5/8, 1)
-	for gcd(stride, n) != 1 {
-		stride++
-	}
-	for i := range n {
-		order = append(order, i*stride%n)
-	}
-	return order
-}
-
-func gcd(a, b int) int {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
-}
-
 // What running survivors whole may cost: so many of them, or so many multiply-adds, whichever is more.
 const (
 	maxWhole     = 12
@@ -275,29 +197,6 @@ func (r *replay) confirm(ctx context.Context, v Verdict, choice choice, survivor
 	return r.noAgreement(v, choice, survivors), nil
 }
 
-// weigh counts in how many elements the outputs of rejected plans differ from the one that agrees.
-func (r *replay) weigh(out []byte, rejected [][]byte) {
-	width := r.c.Out.Format.Bytes()
-	for _, other := range rejected {
-		for i := 0; i < len(out); i += width {
-			r.tested++
-			if !bytes.Equal(out[i:i+width], other[i:i+width]) {
-				r.disagreed++
-			}
-		}
-	}
-}
-
-// others are the plans, not run whole, that may give the output that agrees with the record too. Where no elements are
-// stored they are sifted now, on elements of that output.
-func (r *replay) others(ctx context.Context, out []byte, plans []candidate) ([]candidate, error) {
-	if len(r.known.samples) > 0 || len(plans) == 0 {
-		return plans, nil
-	}
-	r.known.sample(out, r.c)
-	return r.sift(ctx, plans)
-}
-
 // describe says a candidate's order and, where the case has an addend or scales, its epilogue.
 func (r *replay) describe(c candidate) string {
 	text := c.profile.Plan.Describe()
@@ -308,139 +207,6 @@ func (r *replay) describe(c candidate) string {
 		return text
 	}
 	return text + "; " + c.profile.Epilogue.Describe()
-}
-
-// agrees compares the whole output: by its hash where one is recorded, else element by element where they are stored.
-func (r *replay) agrees(out []byte) (bool, *Comparison) {
-	same := true
-	if r.known.hash != "" {
-		sum := sha256.Sum256(out)
-		same = hex.EncodeToString(sum[:]) == r.known.hash
-	}
-	if len(r.known.samples) == 0 {
-		return same, nil
-	}
-	comparison := Comparison{First: -1, Worst: -1}
-	actual := gemm.Dense(out, r.c.Out.Format, 1, 1, len(out)/r.c.Out.Format.Bytes())
-	for i, index := range r.known.indices {
-		comparison.add(actual, r.known.samples[i], actual.Bits(0, 0, index))
-	}
-	comparison.First, comparison.Worst = flat(r.known.indices, comparison.First), flat(r.known.indices, comparison.Worst)
-	return same && comparison.Differing == 0, &comparison
-}
-
-func flat(indices []int, i int) int {
-	if i < 0 {
-		return i
-	}
-	return indices[i]
-}
-
-// judge turns agreement into a verdict with its evidence.
-func (r *replay) judge(v Verdict, choice choice, count int) Verdict {
-	v.Outcome, v.Elements, v.Compared = Exact, count, "sha256 of the whole output"
-	if r.known.hash == "" {
-		v.Elements, v.Compared = len(r.known.samples), "stored elements"
-		if r.known.whole {
-			v.Compared = "the whole output"
-		}
-	}
-	width := float64(r.c.Out.Format.Info().Bits)
-	v.EvidenceBits = float64(v.Elements) * width
-	switch {
-	case !choice.searched:
-		// Elements that repeat one another count once: zeros or NaNs alone are what any operands may give.
-		v.EvidenceBits = min(v.EvidenceBits, float64(count-max(r.alike-1, 0))*width)
-		if r.alike == count && count > 1 {
-			v.Reason = fmt.Sprintf("all %d elements of the output are the same, which other operands or another arithmetic may give too", count)
-		}
-	case r.rejected > 0:
-		v.EvidenceBits = min(v.EvidenceBits, evidence(r.disagreed, r.tested, v.PlansTried, v.Elements))
-		if v.EvidenceBits < wantedBits {
-			v.Outcome = Undecided
-			v.Reason = fmt.Sprintf("too little output to identify the plan: one of %d plans tried agrees on %d elements, worth %.1f bits, and %d are wanted",
-				v.PlansTried, v.Elements, max(v.EvidenceBits, 0), wantedBits)
-		}
-	default:
-		// Nothing was chosen: all plans tried so far give these bits. They count as far as they say something: an output
-		// of zeros or of NaNs alone is what any arithmetic gives.
-		v.EvidenceBits = min(v.EvidenceBits, float64(count-r.alike)*width)
-		if v.EvidenceBits < wantedBits {
-			v.Outcome = Undecided
-			v.Reason = fmt.Sprintf("too little output to identify the plan: one of %d plans tried agrees on %d elements, worth %.1f bits, and %d are wanted",
-				v.PlansTried, v.Elements, v.EvidenceBits, wantedBits)
-			if r.alike > 1 {
-				v.Reason = fmt.Sprintf("%d of %d elements of the output are the same, which any plan may give; all %d plans tried agree on what was looked at",
-					r.alike, count, v.PlansTried)
-			}
-		}
-	}
-	if v.Reason == "" && len(v.Others) > 0 {
-		v.Reason = fmt.Sprintf("%d further plans agree on the stored elements looked at", len(v.Others))
-	}
-	// A verdict is to stay short (the C interface promises 64 KiB); the reason holds their number.
-	v.Others = v.Others[:min(len(v.Others), maxOthers)]
-	return v
-}
-
-// majority counts the elements of an output that equal the one which makes up more than half of them; 0 where none does.
-func majority(out []byte, width int) int {
-	// The vote of Boyer and Moore: such an element is the one left over when unlike ones cancel pairwise.
-	at, votes := 0, 0
-	for i := 0; i < len(out); i += width {
-		switch {
-		case votes == 0:
-			at, votes = i, 1
-		case bytes.Equal(out[i:i+width], out[at:at+width]):
-			votes++
-		default:
-			votes--
-		}
-	}
-	alike := 0
-	for i := 0; i < len(out); i += width {
-		if bytes.Equal(out[i:i+width], out[at:at+width]) {
-			alike++
-		}
-	}
-	if 2*alike*width <= len(out) {
-		return 0
-	}
-	return alike
-}
-
-// noPlan is the verdict where no candidate agrees on the stored elements.
-func (r *replay) noPlan(v Verdict, choice choice) Verdict {
-	v.Outcome = Undecided
-	v.Reason = fmt.Sprintf("none of %d plans for %s kernels agrees with the stored elements", v.PlansTried, choice.family)
-	return v
-}
-
-// noAgreement is the verdict where whole outputs differ. Where the kernel's name determines the profile, differing bits
-// are wrong; where it was searched for, the right plan may simply not be among those tried.
-func (r *replay) noAgreement(v Verdict, choice choice, survivors []candidate) Verdict {
-	if choice.searched || choice.uncertain {
-		v.Outcome = Undecided
-		v.Reason = fmt.Sprintf("%d of %d plans tried agree on the stored elements looked at first, but none gives the whole recorded output", len(survivors), v.PlansTried)
-		switch {
-		case !choice.searched:
-			v.Reason = "the one plan tried for " + choice.family + " kernels does not give the recorded output, and such a kernel may have others"
-		case len(r.known.samples) == 0:
-			v.Reason = fmt.Sprintf("none of %d plans for %s kernels gives the recorded output", v.PlansTried, choice.family)
-		}
-		return v
-	}
-	v.Outcome, v.Plan = Wrong, r.describe(survivors[0])
-	v.ProfileID, v.Profile = survivors[0].profile.ID(), survivors[0].profile.JSON()
-	switch {
-	case v.Comparison == nil:
-		v.Reason = "the hash of the output differs from the recorded one"
-	case v.Comparison.Differing == 0:
-		v.Reason = fmt.Sprintf("the %d stored elements agree, but the hash of the whole output differs from the recorded one", v.Comparison.Count)
-	default:
-		v.Reason = "of the stored elements " + v.Comparison.String()
-	}
-	return v
 }
 
 // declined turns a refusal of package gemm into an undecided verdict; anything else stays an error.

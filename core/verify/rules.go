@@ -30,7 +30,7 @@ type choice struct {
 // rule maps a kernel name to a family. Every rule was measured on an H200 with cuBLAS 13.1.0.3 (docs/arithmetic.md).
 type rule struct {
 	family  string
-	pattern *regexp.Regexp // of the main kernel; a group "tile" is the k of a tile, "op" the instruction
+	pattern *regexp.Regexp // of the main kernel; its groups "tile", "op" and "letters" fill the fields of recognized
 	// uncertain: the name does not say whether one launch splits K in a way that has no plan yet.
 	uncertain bool
 	build     func(c *cases.Case, r *recognized) (plans []plan.Plan, stepName string)
@@ -281,6 +281,9 @@ func (r *recognized) split(c *cases.Case, grain int, of plan.Plan, half bool) []
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
+// tensorSteps are the tensor core's steps with an f32 accumulator, but for f8, whose step depends on both operands.
+var tensorSteps = map[format.Format]string{format.F16: "hopper/f16", format.BF16: "hopper/bf16", format.F32: "hopper/tf32"}
+
 func buildNvjet(c *cases.Case, r *recognized) ([]plan.Plan, string) {
 	if strings.Contains(r.main, "_splitK_") && r.reduce == "" {
 		return nil, "" // the record lacks the kernel that merges, and with it the workspace's format
@@ -293,9 +296,7 @@ func buildNvjet(c *cases.Case, r *recognized) ([]plan.Plan, string) {
 	if strings.Contains(r.main, "algo2") {
 		of = plan.Promoted(128, of)
 	}
-	step := map[format.Format]string{
-		format.F16: "hopper/f16", format.BF16: "hopper/bf16", format.F32: "hopper/tf32",
-	}[c.A.Format]
+	step := tensorSteps[c.A.Format]
 	if f8 {
 		step = "hopper/" + f8Name(c) + "-fast"
 	}
@@ -324,7 +325,7 @@ func buildCutlass(c *cases.Case, r *recognized) ([]plan.Plan, string) {
 	if tile == 0 {
 		tile = defaultTile
 	}
-	step := map[format.Format]string{format.F16: "hopper/f16", format.BF16: "hopper/bf16", format.F32: "hopper/tf32"}[c.A.Format]
+	step := tensorSteps[c.A.Format]
 	half := c.A.Format == format.F16 && halfAccumulation.MatchString(r.main)
 	switch {
 	case half:

@@ -11,7 +11,7 @@ products a tensor core sums at once, how many bits it keeps, in which order part
 is rounded.
 
 Importing this package loads neither numpy nor the shared library: both are loaded by the first call that needs them, so
-that a process which only records never starts a Go runtime and may still fork.
+that a process which has imported it, and called nothing yet, runs no Go runtime and may still fork.
 """
 
 from __future__ import annotations

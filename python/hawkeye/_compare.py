@@ -10,7 +10,7 @@ from . import _native, _shapes
 from ._errors import FormatError, ShapeError
 from ._formats import Format, parse, value
 from ._shapes import Dims
-from ._tensors import View, adapter
+from ._tensors import adapter
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,10 @@ def compare(expected: Any, actual: Any) -> Comparison:
     with _native.Watched() as watched:
         for i, (x_at, y_at) in enumerate(_shapes.offsets(outer, xs[:-3], ys[:-3])):
             one = _native.ComparisonStruct(struct_size=c.sizeof(_native.ComparisonStruct))
-            matrices = (_matrix(x, x_at, inner, xs[-3:]), _matrix(y, y_at, inner, ys[-3:]))
+            matrices = (
+                _native.matrix(x.address, x.format.code, inner, xs[-3:], offset=x_at),
+                _native.matrix(y.address, y.format.code, inner, ys[-3:], offset=y_at),
+            )
             if not watched.call("hawkeye_compare", *(c.byref(m) for m in matrices), c.byref(one)):
                 break
             differing += one.differing
@@ -113,19 +116,4 @@ def compare(expected: Any, actual: Any) -> Comparison:
         worst_expected=0 if worst is None else worst[2],
         worst_actual=0 if worst is None else worst[3],
         worst_ulps=None if worst is None or worst[0] == 2**64 - 1 else worst[0],
-    )
-
-
-def _matrix(view: View, offset: int, dims: Dims, strides: Dims) -> _native.Matrix:
-    return _native.Matrix(
-        struct_size=c.sizeof(_native.Matrix),
-        data=view.address,
-        offset=offset,
-        format=view.format.code,
-        batch=dims[0],
-        rows=dims[1],
-        columns=dims[2],
-        batch_stride=strides[0],
-        row_stride=strides[1],
-        column_stride=strides[2],
     )

@@ -5,13 +5,19 @@ Sub-byte formats (e2m1, e3m2, e2m3) hold one element a byte in its low bits, as 
 
 from __future__ import annotations
 
+from math import ldexp
 from typing import Any, NamedTuple
 
 from ._errors import FormatError
 
 
 class Format(NamedTuple):
-    """One number format. ``exponent_bits`` is 0 for integers; ``bias`` is the exponent's."""
+    """One number format. ``exponent_bits`` is 0 for integers; ``bias`` is the exponent's.
+
+    ``specials`` says which patterns are no plain numbers: "ieee" has Inf and NaN, in "ocp" all ones are NaN, in "fnuz"
+    the pattern of -0 is NaN, "none" has neither, "scale" is a power of two with all ones for NaN. Integers have
+    "signed" or "unsigned" there.
+    """
 
     code: int  # hawkeye_format
     name: str
@@ -19,9 +25,7 @@ class Format(NamedTuple):
     exponent_bits: int
     mantissa_bits: int
     bias: int
-    specials: (
-        str  # "ieee": Inf and NaN; "ocp": NaN is all ones; "fnuz": NaN is -0; "none"; "signed"/"unsigned" integers
-    )
+    specials: str
     numpy: str  # the dtype's name in numpy or ml_dtypes, "" for none
     torch: str  # the dtype's name in torch, "" for none
 
@@ -114,7 +118,5 @@ def value(fmt: Format, bits: int) -> float:
         return float("nan")
     significand = mantissa if field == 0 else mantissa | 1 << m
     # ldexp rather than a power: the smallest f64 subnormal has no representable 2**exponent of its parts.
-    from math import ldexp
-
     magnitude = ldexp(significand, max(field, 1) - fmt.bias - m)
     return -magnitude if negative else magnitude

@@ -228,12 +228,12 @@ def _calls(
     for i, (a_at, b_at, d_at) in enumerate(loops):
         addend = None
         if bias is not None:
-            addend = _matrix(bias, 0, size, m, n, 0, 0, bias.strides[0])
+            addend = _native.matrix(bias.address, bias.format.code, (size, m, n), (0, 0, bias.strides[0]))
         matrices = (
-            _matrix(a, a_at, size, m, k, a_step, a_row, a_k),
-            _matrix(b, b_at, size, k, n, b_step, b_k, b_column),
+            _native.matrix(a.address, a.format.code, (size, m, k), (a_step, a_row, a_k), offset=a_at),
+            _native.matrix(b.address, b.format.code, (size, k, n), (b_step, b_k, b_column), offset=b_at),
             addend,
-            _matrix(d, d_at, size, height, width, d_step, d_row, d_column),
+            _native.matrix(d.address, d.format.code, (size, height, width), (d_step, d_row, d_column), offset=d_at),
         )
         calls.append((matrices, i * each, len(loops) * each))
     return calls
@@ -243,24 +243,6 @@ def _without(dims: Dims, drop: slice) -> Dims:
     kept = list(dims)
     del kept[drop]
     return tuple(kept)
-
-
-def _matrix(
-    view: View, offset: int, batch: int, rows: int, columns: int, batch_stride: int, row_stride: int, column_stride: int
-) -> _native.Matrix:
-    # A dimension of one element is never stepped along, and frameworks leave any number in its stride.
-    return _native.Matrix(
-        struct_size=c.sizeof(_native.Matrix),
-        data=view.address,
-        offset=offset,
-        format=view.format.code,
-        batch=batch,
-        rows=rows,
-        columns=columns,
-        batch_stride=batch_stride if batch > 1 else 0,
-        row_stride=row_stride if rows > 1 else 0,
-        column_stride=column_stride if columns > 1 else 0,
-    )
 
 
 def _selection(name: str, picked: Selection | None, size: int, *, a_vector: bool) -> list[int] | None:

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Optional
 
@@ -41,6 +41,26 @@ class Matrix(c.Structure):
         ("row_stride", c.c_int64),
         ("column_stride", c.c_int64),
     ]
+
+
+def matrix(address: int, code: int, sizes: Sequence[int], strides: Sequence[int], *, offset: int = 0) -> Matrix:
+    """A batch of matrices at ``address`` in the format numbered ``code``: batch, rows, columns, and their strides.
+
+    A dimension of one element is never stepped along, and frameworks leave any number in its stride: it becomes 0.
+    """
+    batch_stride, row_stride, column_stride = (step if size > 1 else 0 for size, step in zip(sizes, strides))
+    return Matrix(
+        struct_size=c.sizeof(Matrix),
+        data=address,
+        offset=offset,
+        format=code,
+        batch=sizes[0],
+        rows=sizes[1],
+        columns=sizes[2],
+        batch_stride=batch_stride,
+        row_stride=row_stride,
+        column_stride=column_stride,
+    )
 
 
 ProgressFunction = c.CFUNCTYPE(c.c_int32, c.c_void_p, c.c_uint64, c.c_uint64)

@@ -94,7 +94,7 @@ class Profile:
 
     @property
     def runnable(self) -> bool:
-        """False for arithmetic that is kept as data for its reference model only; a multiplication declines it."""
+        """False for arithmetic kept as data for its reference model: only the instruction set "oracle" runs it."""
         return bool(self._info.runnable)
 
     @property

@@ -31,7 +31,7 @@ class Verdict:
     id: str
     verdict: str
     plan: str  #: the order of summation that was found, for a person
-    reason: str  #: why it is wrong or undecided, or what makes an exact one certain
+    reason: str  #: why it is wrong or undecided, or what an exact one leaves open; "" where there is nothing to say
     op: str
     dtype: str
     out: str
@@ -120,7 +120,7 @@ class RecordedSet:
 
 
 def open_set(path: str | os.PathLike[str]) -> RecordedSet:
-    """Opens FILE.jsonl. Raises FileError where it, or FILE.bin, cannot be read or is not a set."""
+    """Opens FILE.jsonl. Raises FileError where a file cannot be read, ArgumentError where it is no recorded set."""
     where = Path(path)
     handle, count = c.c_uint64(), c.c_int64()
     _native.call("hawkeye_set_open", os.fsencode(where), c.byref(handle), c.byref(count))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def version() -> str:
-    """The installed distribution's version, or VERSION's in a checkout that was never installed."""
+    """VERSION's where the package lies in a checkout, else the installed distribution's."""
     checkout = Path(__file__).resolve().parents[2] / "VERSION"
     if checkout.is_file() and (checkout.parent / "include" / "hawkeye.h").is_file():
         return checkout.read_text(encoding="utf-8").strip()

@@ -21,10 +21,9 @@ _known: dict[Any, Format] = {}
 def format_of(dtype: Any, name: str) -> Format:
     """The format of a tensor's elements."""
     fmt = _known.get(dtype) or BY_TORCH.get(str(dtype).rpartition(".")[2])
-    if fmt is not None:
-        _known[dtype] = fmt
-    else:
+    if fmt is None:
         raise FormatError(f"Operand {name} has dtype {dtype}, which is no operand that Hawkeye knows.")
+    _known[dtype] = fmt
     return fmt
 
 

@@ -106,16 +106,7 @@ def _small(profile: str, dtype: str) -> Callable[[], None]:
     a, b = operand((64, 64), dtype, 5), operand((64, 64), dtype, 6)
     d = matmul(a, b, profile=profile)
     matrices = [
-        _native.Matrix(
-            struct_size=ctypes.sizeof(_native.Matrix),
-            data=x.__array_interface__["data"][0],
-            format=BY_NUMPY[x.dtype.name].code,
-            batch=1,
-            rows=64,
-            columns=64,
-            row_stride=64,
-            column_stride=1,
-        )
+        _native.matrix(x.__array_interface__["data"][0], BY_NUMPY[x.dtype.name].code, (1, 64, 64), (0, 64, 1))
         for x in (a, b, d)
     ]
     args = _native.GemmArgs(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,6 @@ from .._errors import ArgumentError, FileError
 from .._sets import RecordedSet, Verdict, open_set
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
 OK = 0
@@ -110,10 +109,11 @@ def _show(recorded: RecordedSet, verdicts: list[Verdict], stories: int) -> None:
     for v in telling(verdicts, stories):
         console.print()
         console.print(Text(story(v, lines.get(v.id, {}))))
-    shown = [v for v in verdicts if v.verdict == "wrong"]
-    if shown:
+    wrong = [v for v in verdicts if v.verdict == "wrong"]
+    if wrong:
         console.print()
-        _list(console, shown)
+    for v in wrong:
+        console.print(Text(f"{v.id} {v.verdict}: {v.reason}"))
 
 
 def about_line(recorded: RecordedSet) -> str:
@@ -132,10 +132,11 @@ def dtypes(v: Verdict) -> str:
     return v.dtype if v.out in ("", v.dtype) else f"{v.dtype} -> {v.out}"
 
 
-def _table(title: str, heads: tuple[str, ...], verdicts: list[Verdict], key: object) -> Table:
+def _table(
+    title: str, heads: tuple[str, ...], verdicts: list[Verdict], key: Callable[[Verdict], tuple[str, ...]]
+) -> Table:
     from rich.table import Table
 
-    assert callable(key)
     groups: dict[tuple[str, ...], list[Verdict]] = defaultdict(list)
     for v in verdicts:
         groups[key(v)].append(v)
@@ -157,8 +158,8 @@ def _counts(verdicts: list[Verdict]) -> list[str]:
 
 
 def rate(verdicts: Iterable[Verdict]) -> str:
-    """Multiply-adds a second over several cases, searches of the plan included."""
-    chosen = list(verdicts)
+    """Multiply-adds a second over several cases, in their last whole replays: searches for a plan do not count."""
+    chosen = [v for v in verdicts if v.seconds > 0]  # an undecided case may not have been run whole
     seconds = sum(v.seconds for v in chosen)
     return f"{sum(v.multiply_adds for v in chosen) / seconds / 1e9:.2f}" if seconds > 0 else "-"
 
@@ -205,13 +206,6 @@ def story(v: Verdict, case: dict[str, Any]) -> str:
     compared = v.details.get("compared")
     proof = f" ({compared})" if compared else ""
     return f"{what} is reproduced to the last bit{proof} {how}: {plan}."
-
-
-def _list(console: Console, verdicts: list[Verdict]) -> None:
-    from rich.text import Text
-
-    for v in verdicts:
-        console.print(Text(f"{v.id} {v.verdict}: {v.reason}"))
 
 
 # ---- the end ------------------------------------------------------------------------------------------------------

@@ -1,9 +1,12 @@
 """``hawkeye profiles``: the catalogue as a table, or one profile in words or as JSON."""
 
 import json
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
+
+if TYPE_CHECKING:
+    from .._profiles import Profile
 
 
 def profiles(
@@ -71,8 +74,5 @@ def profiles(
     return 0
 
 
-def _words(chosen: object) -> str:
-    from .._profiles import Profile
-
-    assert isinstance(chosen, Profile)
+def _words(chosen: "Profile") -> str:
     return f"{chosen.name or '(unnamed)'}\nidentity {chosen.id}\n\n{chosen.describe().strip()}"

@@ -56,18 +56,6 @@ func enterFloat() (leave func()) {
 	return func() { LDMXCSR(saved) }
 }
 
-// accessMXCSR emits what the tests set and read a caller's MXCSR with.
-func accessMXCSR() {
-	TEXT("chainSetMXCSR", NOSPLIT, "func(x uint32)")
-	Doc("chainSetMXCSR sets this thread's MXCSR.")
-	LDMXCSR(NewParamAddr("x", 0))
-	RET()
-	TEXT("chainMXCSR", NOSPLIT, "func() uint32")
-	Doc("chainMXCSR is this thread's MXCSR.")
-	STMXCSR(NewParamAddr("ret", 0))
-	RET()
-}
-
 func main() {
 	level := flag.String("level", "avx512", "avx2 or avx512")
 	kernel := flag.String("kernel", "chain", "chain or int8")
@@ -79,9 +67,6 @@ func main() {
 	ConstraintExpr("amd64")
 	switch *kernel {
 	case "chain":
-		if !s.wide() {
-			accessMXCSR()
-		}
 		floatTile(s, 4)
 		floatTile(s, 8)
 		for _, f := range []source{sourceF32, sourceF16, sourceBF16, sourceF64} {

@@ -1,14 +1,5 @@
 package step
 
-// exact sums products and accumulator without error and rounds once. With one product it is the fused multiply-add of CUDA
-// cores and of the f64 tensor core; with a group's it is one reading of CDNA1.
-func (p Params) exact(terms []term) uint64 {
-	if result, found := p.special(terms); found {
-		return result
-	}
-	return p.round(total(terms))
-}
-
 // pairwise adds neighbouring products, then neighbouring sums, then the accumulator; every product and every sum is
 // rounded to the result's format.
 func (p Params) pairwise(products []term, accumulator term) uint64 {

@@ -1,0 +1,14 @@
+// Package gemm runs a profile over whole matrices, or over chosen rows and columns: it cuts the output into tiles,
+// expands the plan for K, packs strips of the operands, calls the kernels of package simd and, wherever a kernel cannot
+// prove its answer exact, a slower exact path.
+//
+// Where to look:
+//
+//   - args.go and errors.go: what a call holds, and what is refused before anything is computed; layout.go and overlap.go:
+//     where a matrix lies in memory;
+//   - job.go, run.go: one multiplication made ready, cut into tiles, shared among threads; paths.go: which path runs a step;
+//   - tile.go, merge.go: a tile's summation tree, its chains run by a chainer: fused.go (kernels, then wide.go), fma.go,
+//     integers.go, oracle.go; panels.go and operand.go pack for them;
+//   - epilogue.go: from the merged sum to the stored element;
+//   - elements.go: the same for single elements.
+package gemm
