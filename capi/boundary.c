@@ -162,7 +162,7 @@ hawkeye_status hawkeye_profile_describe(hawkeye_profile profile, char *buffer, s
     CALL(hawkeyeGoProfileDescribe(profile, buffer, buffer_size, needed, message, message_size));
 }
 
-hawkeye_status hawkeye_profile_describe_formats(hawkeye_profile profile, hawkeye_profile_info *info, char *message,
+hawkeye_status hawkeye_profile_get_info(hawkeye_profile profile, hawkeye_profile_info *info, char *message,
                                                 size_t message_size) {
     CALL(hawkeyeGoProfileInfo(profile, info, message, message_size));
 }

@@ -135,8 +135,8 @@ typedef struct hawkeye_profile_info {
     char id[72];          /* identity: a sha256, hexadecimal, NUL-terminated */
     char name[128];       /* catalogue name, or "" */
 } hawkeye_profile_info;
-HAWKEYE_API hawkeye_status hawkeye_profile_describe_formats(hawkeye_profile profile, hawkeye_profile_info *info,
-                                                            char *message, size_t message_size);
+HAWKEYE_API hawkeye_status hawkeye_profile_get_info(hawkeye_profile profile, hawkeye_profile_info *info,
+                                                    char *message, size_t message_size);
 
 /* The catalogue as a JSON array of {"name","id","a","b","accumulator","out","takes_f32","runnable","summary","source",
  * "doubts"}. */

@@ -247,7 +247,7 @@ public:
         hawkeye_profile_info i{};
         i.struct_size = sizeof i;
         detail::call([&](char *message, std::size_t size) {
-            return hawkeye_profile_describe_formats(handle_, &i, message, size);
+            return hawkeye_profile_get_info(handle_, &i, message, size);
         });
         return {static_cast<Format>(i.a), static_cast<Format>(i.b), static_cast<Format>(i.accumulator),
                 static_cast<Format>(i.out), i.takes_f32 != 0, i.runnable != 0, i.id, i.name};

@@ -139,7 +139,7 @@ _CALLS: dict[str, list[Any]] = {
     "hawkeye_profile_free": [c.c_uint64],
     "hawkeye_profile_json": [c.c_uint64, *_TEXT],
     "hawkeye_profile_describe": [c.c_uint64, *_TEXT],
-    "hawkeye_profile_describe_formats": [c.c_uint64, c.POINTER(ProfileInfo)],
+    "hawkeye_profile_get_info": [c.c_uint64, c.POINTER(ProfileInfo)],
     "hawkeye_profile_list": [*_TEXT],
     "hawkeye_gemm": [c.POINTER(GemmArgs)],
     "hawkeye_compare": [c.POINTER(Matrix), c.POINTER(Matrix), c.POINTER(ComparisonStruct)],

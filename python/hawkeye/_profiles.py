@@ -52,7 +52,7 @@ class Profile:
         self._about = dict(about) if about is not None else None
         info = _native.ProfileInfo()
         info.struct_size = c.sizeof(info)
-        _native.call("hawkeye_profile_describe_formats", handle, c.byref(info))
+        _native.call("hawkeye_profile_get_info", handle, c.byref(info))
         self._info = info
         weakref.finalize(self, _free, handle, os.getpid()).atexit = False
 

@@ -21,7 +21,7 @@ int main(void) {
     CHECK_STATUS(HAWKEYE_ERROR_ARGUMENT, hawkeye_profile_parse("{}", 2, NULL, M_));
     CHECK_STATUS(HAWKEYE_ERROR_ARGUMENT, hawkeye_profile_parse("{}", SIZE_MAX, &p, M_));
     p = test_profile("hopper/bf16");
-    CHECK_STATUS(HAWKEYE_ERROR_ARGUMENT, hawkeye_profile_describe_formats(p, NULL, M_));
+    CHECK_STATUS(HAWKEYE_ERROR_ARGUMENT, hawkeye_profile_get_info(p, NULL, M_));
     CHECK_STATUS(HAWKEYE_ERROR_ARGUMENT, hawkeye_gemm(NULL, M_));
     CHECK_STATUS(HAWKEYE_ERROR_ARGUMENT, hawkeye_set_open(NULL, &p, NULL, M_));
     CHECK_STATUS(HAWKEYE_ERROR_ARGUMENT, hawkeye_set_open("x", NULL, NULL, M_));
@@ -65,7 +65,7 @@ int main(void) {
     CASE(HAWKEYE_ERROR_ARGUMENT, args.reserved = 1);
     CASE(HAWKEYE_ERROR_ARGUMENT, d.reserved = -1);
     info.struct_size = 8;
-    CHECK_STATUS(HAWKEYE_ERROR_ARGUMENT, hawkeye_profile_describe_formats(p, &info, M_));
+    CHECK_STATUS(HAWKEYE_ERROR_ARGUMENT, hawkeye_profile_get_info(p, &info, M_));
     comparison.struct_size--;
     CHECK_STATUS(HAWKEYE_ERROR_ARGUMENT, hawkeye_compare(&D, &D, &comparison, M_));
     struct {

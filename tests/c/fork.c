@@ -31,7 +31,7 @@ int main(int argc, char **argv) {
             CHECK_STATUS(HAWKEYE_ERROR_FORK, hawkeye_profile_parse("{}", 2, &p, M_));
             CHECK_STATUS(HAWKEYE_ERROR_FORK, hawkeye_profile_json(p, text, sizeof text, NULL, M_));
             CHECK_STATUS(HAWKEYE_ERROR_FORK, hawkeye_profile_describe(p, text, sizeof text, NULL, M_));
-            CHECK_STATUS(HAWKEYE_ERROR_FORK, hawkeye_profile_describe_formats(p, &info, M_));
+            CHECK_STATUS(HAWKEYE_ERROR_FORK, hawkeye_profile_get_info(p, &info, M_));
             CHECK_STATUS(HAWKEYE_ERROR_FORK, hawkeye_profile_list(text, sizeof text, NULL, M_));
             CHECK_STATUS(HAWKEYE_ERROR_FORK, hawkeye_compare(&d, &d, &c, M_));
             CHECK_STATUS(HAWKEYE_ERROR_FORK, hawkeye_set_open("x", &p, &count, M_));

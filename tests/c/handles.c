@@ -25,7 +25,7 @@ int main(void) {
     CHECK_STATUS(HAWKEYE_ERROR_HANDLE, hawkeye_profile_free(p, M_));
     CHECK_STATUS(HAWKEYE_ERROR_HANDLE, hawkeye_profile_json(p, json, sizeof json, NULL, M_));
     CHECK_STATUS(HAWKEYE_ERROR_HANDLE, hawkeye_profile_describe(p, json, sizeof json, NULL, M_));
-    CHECK_STATUS(HAWKEYE_ERROR_HANDLE, hawkeye_profile_describe_formats(p, &info, M_));
+    CHECK_STATUS(HAWKEYE_ERROR_HANDLE, hawkeye_profile_get_info(p, &info, M_));
 
     p = test_profile("hopper/bf16"); /* takes the slot of the freed one */
     CHECK(p != gone);

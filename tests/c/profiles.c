@@ -43,13 +43,13 @@ int main(void) {
     CHECK(strcmp(json, json2) == 0);
 
     hawkeye_profile_info i = {.struct_size = sizeof i}, j = {.struct_size = sizeof j};
-    CHECK_STATUS(HAWKEYE_OK, hawkeye_profile_describe_formats(p, &i, M_));
-    CHECK_STATUS(HAWKEYE_OK, hawkeye_profile_describe_formats(q, &j, M_));
+    CHECK_STATUS(HAWKEYE_OK, hawkeye_profile_get_info(p, &i, M_));
+    CHECK_STATUS(HAWKEYE_OK, hawkeye_profile_get_info(q, &j, M_));
     CHECK(i.a == HAWKEYE_BF16 && i.b == HAWKEYE_BF16 && i.accumulator == HAWKEYE_F32 && i.out == HAWKEYE_BF16);
     CHECK(i.takes_f32 == 0 && i.runnable == 1 && strcmp(i.name, "hopper/bf16") == 0);
     CHECK(strlen(i.id) == 64 && strspn(i.id, "0123456789abcdef") == 64 && strcmp(i.id, j.id) == 0);
     hawkeye_profile tf32 = test_profile("hopper/tf32");
-    CHECK_STATUS(HAWKEYE_OK, hawkeye_profile_describe_formats(tf32, &j, M_));
+    CHECK_STATUS(HAWKEYE_OK, hawkeye_profile_get_info(tf32, &j, M_));
     CHECK(j.a == HAWKEYE_TF32 && j.out == HAWKEYE_F32 && j.takes_f32 == 1 && strcmp(i.id, j.id) != 0);
 
     /* A newer caller's struct: what this library does not know comes back as zero. */
@@ -57,7 +57,7 @@ int main(void) {
         hawkeye_profile_info known;
         uint64_t unknown[2];
     } newer = {.known = {.struct_size = sizeof newer}, .unknown = {1, 2}};
-    CHECK_STATUS(HAWKEYE_OK, hawkeye_profile_describe_formats(p, &newer.known, M_));
+    CHECK_STATUS(HAWKEYE_OK, hawkeye_profile_get_info(p, &newer.known, M_));
     CHECK(newer.known.a == HAWKEYE_BF16 && newer.unknown[0] == 0 && newer.unknown[1] == 0);
 
     CHECK_STATUS(HAWKEYE_OK, hawkeye_profile_list(json, sizeof json, NULL, M_));
