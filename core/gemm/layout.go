@@ -31,7 +31,9 @@ const largestExtent = 1 << 61
 // bytes; data is the address of element 0 of the offset.
 func newLayout(name string, data uint64, width, offset int64, shape, strides [3]int64) (layout, error) {
 	l := layout{width: width}
-	outside := fail(KindShape, "%s: its sizes, strides and offset reach outside of the address space", name)
+	outside := func() error { // a function, since writing the sentence takes longer than the rest
+		return fail(KindShape, "%s: its sizes, strides and offset reach outside of the address space", name)
+	}
 	empty := false
 	for i, n := range shape {
 		if n < 0 {
@@ -46,7 +48,7 @@ func newLayout(name string, data uint64, width, offset int64, shape, strides [3]
 		return l, fail(KindArgument, "%s: data is null but the matrix has elements", name)
 	}
 	if offset > largestExtent || offset < -largestExtent {
-		return l, outside
+		return l, outside()
 	}
 	low, high := offset, offset // in elements, of the first byte's and the last byte's element
 	for i, n := range shape {
@@ -55,29 +57,32 @@ func newLayout(name string, data uint64, width, offset int64, shape, strides [3]
 			continue
 		}
 		if stride == math.MinInt64 {
-			return l, outside
+			return l, outside()
 		}
 		magnitude := max(stride, -stride)
 		over, reach := bits.Mul64(uint64(n-1), uint64(magnitude))
 		if over != 0 || reach > largestExtent {
-			return l, outside
+			return l, outside()
 		}
 		bound, sum := &high, high+int64(reach)
 		if stride < 0 {
 			bound, sum = &low, low-int64(reach)
 		}
 		if sum > largestExtent || sum < -largestExtent {
-			return l, outside
+			return l, outside()
 		}
 		*bound = sum
 		if stride == 0 {
 			l.repeats = true
 		} else {
+			if l.axes == nil {
+				l.axes = make([]axis, 0, len(shape))
+			}
 			l.axes = append(l.axes, axis{n, magnitude})
 		}
 	}
 	if max(high, -low) > largestExtent/width {
-		return l, outside
+		return l, outside()
 	}
 	for i := range l.axes {
 		l.axes[i].stride *= width
@@ -85,7 +90,7 @@ func newLayout(name string, data uint64, width, offset int64, shape, strides [3]
 	l.extent = (high - low + 1) * width
 	l.start = data + uint64(low*width) // modulo 2^64; wrapping is found next
 	if low < 0 && l.start > data || low > 0 && l.start < data || l.start+uint64(l.extent) < l.start {
-		return l, outside
+		return l, outside()
 	}
 	return l, nil
 }

@@ -156,11 +156,12 @@ func (v *validator) applies(field string, given, does bool) {
 
 func (v *validator) rounding(field string, r format.Rounding, required, allowed bool) {
 	switch {
+	case r == "" && required:
+		v.fail(field, "a rounding is missing; there are %v", format.Roundings())
 	case r == "":
-		v.check(!required, field, "a rounding is missing; there are %v", format.Roundings())
 	case !allowed:
 		v.fail(field, "does not apply to this step")
-	default:
-		v.check(r.Valid(), field, "%q is none of %v", r, format.Roundings())
+	case !r.Valid():
+		v.fail(field, "%q is none of %v", r, format.Roundings())
 	}
 }
