@@ -60,7 +60,7 @@ func readInstructions(t testing.TB) (sets []instructionSet, data []byte) {
 		if named {
 			t.Fatalf("HAWKEYE_INSTRUCTIONS: %v", err)
 		}
-		t.Skipf("recorded instructions are not here (%v): set HAWKEYE_INSTRUCTIONS to the folder of instructions.jsonl", err)
+		t.Skip("recorded instructions are no part of the repository: set HAWKEYE_INSTRUCTIONS to instructions.jsonl, its .bin beside it")
 	}
 	for lines := bufio.NewScanner(bytes.NewReader(index)); lines.Scan(); {
 		var s instructionSet

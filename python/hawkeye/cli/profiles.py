@@ -56,21 +56,30 @@ def profiles(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title="Profiles", title_justify="left", pad_edge=False, box=None, header_style="bold")
-    table.add_column("name", no_wrap=True)
-    for heading in ("A", "B", "sums", "out"):
-        table.add_column(heading, no_wrap=True)
-    table.add_column("known from", overflow="fold", max_width=28)
-    table.add_column("what it says", overflow="fold", ratio=1)
-    for p in catalogue():
-        # Text: a summary may hold square brackets, which rich would take for markup.
-        said = Text(p.summary)
-        if not p.runnable:
-            said.append(" (data and reference model only)", style="dim")
-        if p.doubts:
-            said.append(f" Doubted: {p.doubts}", style="yellow")
-        table.add_row(Text(p.name), p.a, p.b, p.accumulator, p.out, Text(p.source), said)
-    Console().print(table)
+    # One line a profile at 80 columns too; the whole of what one says is a command away.
+    rows = [
+        (
+            p.name + (" ?" if p.doubts else "") + (" *" if not p.runnable else ""),
+            p.a if p.a == p.b else f"{p.a}, {p.b}",
+            p.accumulator,
+            p.out,
+            p.source,
+        )
+        for p in catalogue()
+    ]
+    headings = ("name", "operands", "sums", "out", "known from")
+    table = Table(pad_edge=False, box=None, header_style="bold")
+    for i, heading in enumerate(headings[:-1]):
+        table.add_column(heading, no_wrap=True, min_width=max(len(heading), *(len(row[i]) for row in rows)))
+    table.add_column(headings[-1], no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console = Console()
+    console.print(table)
+    console.print(
+        "\n? in doubt    * data and reference model only, no kernel runs it\n"
+        "hawkeye profiles NAME says what one means, how its sums are ordered and what is in doubt."
+    )
     return 0
 
 
