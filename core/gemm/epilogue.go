@@ -107,6 +107,10 @@ func (e *epilogue) storePlain32(j *job, t tile, acc []float32, ld int) {
 // storeSame stores sums that need no rounding.
 func storeSame[T accumulator](j *job, d *Matrix, t tile, acc []T, ld int) {
 	lines(j, d, t, acc, ld, func(line []T, to unsafe.Pointer, step int) {
+		if step == int(unsafe.Sizeof(line[0])) {
+			copy(unsafe.Slice((*T)(to), len(line)), line)
+			return
+		}
 		for i, v := range line {
 			*(*T)(unsafe.Add(to, i*step)) = v
 		}
