@@ -163,18 +163,25 @@ func tooMany(n, x, y uint64) bool {
 func (a *Args) checkFormats() error {
 	p := a.Profile
 	for _, o := range []struct {
-		name  string
-		given format.Format
-		want  format.Format
-	}{{"a", a.A.Format, p.Step.A}, {"b", a.B.Format, p.Step.B}} {
-		if o.given == o.want || o.given == format.F32 && p.TakesF32() {
+		name   string
+		matrix *Matrix
+		want   format.Format
+	}{{"a", a.A, p.Step.A}, {"b", a.B, p.Step.B}} {
+		if o.matrix.Format == o.want || o.matrix.Format == format.F32 && p.TakesF32() {
 			continue
+		}
+		if o.matrix.Format == format.F32 && o.want == format.TF32 {
+			if o.matrix.holdsTF32() {
+				continue
+			}
+			return fail(KindFormat, "%s is f32, and how the kernels of profile %s round f32 to tf32 is not known: round it yourself, clearing the low 13 bits of every element",
+				o.name, profileName(p))
 		}
 		also := ""
 		if p.TakesF32() {
 			also = " or f32"
 		}
-		return fail(KindFormat, "%s is %v, but profile %s takes %v%s there", o.name, o.given, profileName(p), o.want, also)
+		return fail(KindFormat, "%s is %v, but profile %s takes %v%s there", o.name, o.matrix.Format, profileName(p), o.want, also)
 	}
 	if a.Start != nil && a.Start.Format != p.Step.Result {
 		return fail(KindFormat, "start is %v, but the accumulators of profile %s are %v", a.Start.Format, profileName(p), p.Step.Result)

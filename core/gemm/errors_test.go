@@ -283,3 +283,45 @@ func TestLayoutsAccepted(t *testing.T) {
 		}
 	}
 }
+
+// TestTF32Already: where it is not known how a GPU's kernels round f32 operands to tf32, those that are tf32 already are
+// taken, with the bits of the step's own format, and others are refused with what to do.
+func TestTF32Already(t *testing.T) {
+	p, err := profile.Load("ampere/tf32")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.TakesF32() {
+		t.Skip("ampere/tf32 knows its rounding by now")
+	}
+	a, b := make([]byte, 4*3*5), make([]byte, 4*5*2)
+	for i := range a {
+		a[i] = byte(37 * i)
+	}
+	for i := range b {
+		b[i] = byte(91 * i)
+	}
+	for _, m := range [][]byte{a, b} {
+		for i := 0; i < len(m); i += 4 {
+			m[i], m[i+1], m[i+3] = 0, m[i+1]&0xE0, m[i+3]&0xBF // low 13 bits clear, no exponent near the top
+		}
+	}
+	run := func(f format.Format) ([]byte, error) {
+		d := make([]byte, 4*3*2)
+		err := gemm.Run(context.Background(), &gemm.Args{Profile: p, Alpha: 1, Beta: 1, A: gemm.Dense(a, f, 1, 3, 5), B: gemm.Dense(b, f, 1, 5, 2), D: gemm.Dense(d, format.F32, 1, 3, 2)})
+		return d, err
+	}
+	want, err := run(format.TF32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := run(format.F32)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("f32 operands that are tf32: %v, the bits are equal: %v", err, bytes.Equal(got, want))
+	}
+	a[4] = 1
+	var refusal *gemm.Error
+	if _, err = run(format.F32); !errors.As(err, &refusal) || refusal.Kind != gemm.KindFormat || !strings.Contains(err.Error(), "low 13 bits") {
+		t.Errorf("an f32 operand that is no tf32: %v", err)
+	}
+}

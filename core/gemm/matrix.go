@@ -36,6 +36,23 @@ func (m *Matrix) Bits(batch, row, column int) uint64 {
 	return load(m.at(batch, row, column), m.elementSize())
 }
 
+// holdsTF32 tells whether every element of an f32 matrix is a tf32 already: the low 13 bits are zero.
+func (m *Matrix) holdsTF32() bool {
+	if m.Data == nil {
+		return m.Empty()
+	}
+	for b := range m.Batch {
+		for i := range m.Rows {
+			for j := range m.Columns {
+				if m.Bits(b, i, j)&(1<<13-1) != 0 {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
 func load(p unsafe.Pointer, size int) uint64 {
 	switch size {
 	case 1:

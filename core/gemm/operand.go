@@ -26,6 +26,9 @@ func operandOf(m *Matrix, as format.Format, rounding format.Rounding, lanesAreRo
 		format: m.Format, as: as, rounding: rounding, size: m.elementSize(),
 		batchStride: m.BatchStride, laneStride: m.RowStride, kStride: m.ColumnStride, lanes: m.Rows, index: index,
 	}
+	if o.format == format.F32 && as == format.TF32 && rounding == "" {
+		o.format = format.TF32 // checked to be: see holdsTF32
+	}
 	if !m.Empty() {
 		o.data = m.at(0, 0, 0)
 	}

@@ -1,9 +1,11 @@
 package profile
 
 import (
+	"cmp"
 	"embed"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -119,21 +121,36 @@ func stepNames() []string {
 	return list
 }
 
-// suggest ends an error about an unknown name with the known ones that share its architecture or its format.
+// suggest ends an error about an unknown name with the known ones that are spelled most like it.
 func suggest(name string, known []string) string {
-	family, kind, _ := strings.Cut(name, "/")
-	var near []string
-	for _, k := range known {
-		if f, rest, _ := strings.Cut(k, "/"); f == family || rest == kind || strings.HasPrefix(rest, name) {
-			near = append(near, k)
-		}
-	}
-	if len(near) == 0 {
-		near = known
-	}
-	const most = 12
+	near := slices.Clone(known)
+	const longest = 64 // a name from a file may be of any length, and comparing takes its length times another's
+	wanted := strings.ToLower(name[:min(len(name), longest)])
+	slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(distance(wanted, a), distance(wanted, b)) })
+	const most = 6
 	if len(near) > most {
 		return fmt.Sprintf("; known are %s and %d more", strings.Join(near[:most], ", "), len(near)-most)
 	}
 	return "; known are " + strings.Join(near, ", ")
+}
+
+// distance is Levenshtein's: how many letters must be put in, left out or replaced to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
 }

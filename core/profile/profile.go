@@ -224,6 +224,9 @@ func (p *Profile) Describe() string {
 	if p.Provenance.Source != "" {
 		fmt.Fprintf(&b, " Known from: %s.", strings.TrimSuffix(p.Provenance.Source, "."))
 	}
+	if known := catalogue()[p.Name]; known != nil && known.ID() != p.ID() {
+		fmt.Fprintf(&b, " This is not the catalogue's %s: its arithmetic is another, and what it is known from is its own claim.", p.Name)
+	}
 	if p.Provenance.Doubts != "" {
 		fmt.Fprintf(&b, " Doubtful: %s.", strings.TrimSuffix(p.Provenance.Doubts, "."))
 	}

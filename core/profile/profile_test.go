@@ -476,9 +476,26 @@ func TestUnknownNames(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	_, err := Load("hopper/bf17")
-	if err == nil || !strings.Contains(err.Error(), "hopper/bf16") {
-		t.Errorf("the near name is not suggested: %v", err)
+	for name, near := range map[string]string{"hopper/bf17": "hopper/bf16", "HOPPER/F16": "hopper/f16", "hoper/tf32": "hopper/tf32"} {
+		if _, err := Load(name); err == nil || !strings.Contains(err.Error(), "known are "+near) {
+			t.Errorf("%s: the near name %s is not suggested first: %v", name, near, err)
+		}
+	}
+}
+
+// TestChangedProfile: a profile that keeps a catalogue name with another arithmetic says so where it is described.
+func TestChangedProfile(t *testing.T) {
+	p, err := Load("hopper/bf16")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const warning = "not the catalogue's hopper/bf16"
+	if strings.Contains(p.Describe(), warning) {
+		t.Errorf("the catalogue's own: %s", p.Describe())
+	}
+	p.Step.Group = 12
+	if !strings.Contains(p.Describe(), warning) {
+		t.Errorf("changed: %s", p.Describe())
 	}
 }
 

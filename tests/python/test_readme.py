@@ -53,6 +53,7 @@ def test_python(environment: dict[str, str], tmp_path: Path) -> None:
 def test_command_line(environment: dict[str, str], tmp_path: Path) -> None:
     for name, shape in (("A", (4, 32)), ("B", (32, 3))):
         np.save(tmp_path / f"{name}.npy", np.ones(shape, np.float16))
+        np.save(tmp_path / f"{name}bf16.npy", np.full(shape, 0x3F80, np.uint16))  # ones of bf16
     (tmp_path / "tests").symlink_to(ROOT / "tests")
     lines = [line.partition("#")[0].split() for line in example("sh").splitlines()]
     assert len(lines) >= 5

@@ -14,7 +14,12 @@ def gemm(
     b: Annotated[Path, typer.Argument(metavar="B.npy", help="B, of shape (..., k, n).")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="D.npy", help="Where to write A @ B.")],
     profile: Annotated[
-        Optional[str], typer.Option("--profile", "-p", help="A name (see hawkeye profiles) or a JSON file.")
+        Optional[str],
+        typer.Option(
+            "--profile",
+            "-p",
+            help="A name (see hawkeye profiles) or a JSON file; without one Hopper's for the operands' format.",
+        ),
     ] = None,
     out_dtype: Annotated[
         Optional[str], typer.Option(help="The result's format, such as f32; the profile's without.")
@@ -39,15 +44,17 @@ def gemm(
 
       hawkeye gemm A.npy B.npy --dtype-a e4m3 --dtype-b e5m2 -o D.npy
     """
-    from .._formats import parse
+    from .._formats import BY_NUMPY, parse
     from .._matmul import matmul
+    from .._profiles import default
 
     x = _load(a, "A", "--dtype-a", dtype_a or dtype)
     y = _load(b, "B", "--dtype-b", dtype_b or dtype)
     fmt = None if out_dtype is None else parse(out_dtype)
     with _bar(x, y) as report:
         d = matmul(x, y, profile=profile, out_dtype=fmt, threads=threads, progress=report)
-    _save(output, d)
+    used = profile or default(BY_NUMPY[x.dtype.name], BY_NUMPY[y.dtype.name]).name
+    _save(output, d, used)
     return 0
 
 
@@ -75,7 +82,7 @@ def _load(path: Path, name: str, option: str, dtype: Optional[str]) -> Any:
             suggestion = {1: "e4m3", 2: "bf16"}.get(array.dtype.itemsize, "f32")
             raise FormatError(
                 f"{path} holds raw {array.dtype.itemsize}-byte elements ({array.dtype}): say what they are, for "
-                f"example with {option} {suggestion}."
+                f"example with --dtype {suggestion} (or {option} for this file alone)."
             )
         raise FormatError(f"{path} holds {array.dtype}, which is no operand of a GPU matrix multiplication.")
     fmt = parse(dtype)
@@ -114,7 +121,7 @@ def _bytes(path: Path) -> Any:
         return np.memmap(file, "V1", "r", offset=file.tell(), shape=shape, order=order)
 
 
-def _save(path: Path, d: Any) -> None:
+def _save(path: Path, d: Any, profile: str) -> None:
     import numpy as np
 
     from .._errors import FileError
@@ -129,7 +136,7 @@ def _save(path: Path, d: Any) -> None:
     shape = "x".join(map(str, d.shape)) or "scalar"
     raw = d.dtype.kind == "V" or not d.dtype.isbuiltin
     how = f"; read it with numpy.load({str(path)!r}).view(ml_dtypes.{fmt.numpy})" if raw else ""
-    typer.echo(f"{path}: {shape} in {fmt}{how}", err=True)
+    typer.echo(f"{path}: {shape} in {fmt}, by {profile}{how}", err=True)
 
 
 def _bar(a: Any, b: Any) -> Any:

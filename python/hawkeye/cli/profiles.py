@@ -77,7 +77,8 @@ def profiles(
     console = Console()
     console.print(table)
     console.print(
-        "\n? in doubt    * data and reference model only, no kernel runs it\n"
+        "\nH200: measured there. data: agrees with results recorded on these GPUs. pub: from the literature.\n"
+        "? in doubt    * data and reference model only, no kernel runs it\n"
         "hawkeye profiles NAME says what one means, how its sums are ordered and what is in doubt."
     )
     return 0
