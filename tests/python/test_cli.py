@@ -72,7 +72,7 @@ def test_version(cli: Any) -> None:
     ("arguments", "says"),
     [
         (("golden", "nowhere.jsonl"), "no file nowhere.jsonl"),
-        (("gemm", "A.npy", "B.npy", "-o", "D.npy"), "A.npy cannot be read"),
+        (("gemm", "A.npy", "B.npy", "-o", "D.npy"), "There is no file A.npy"),
         (("profiles", "hopper/nonsense"), "hopper/nonsense"),
         (("bench", "--only", "nothing"), "No row's label holds 'nothing'"),
         (("gemm",), "A.npy"),
@@ -150,6 +150,16 @@ def test_gemm_of_raw_elements(cli: Any, tmp_path: Path) -> None:
     done = cli("gemm", "A.npy", "B.npy", "--dtype", "bf16", "-o", "D.npy")
     assert "view(ml_dtypes.bfloat16)" in done.stderr
     same(np.load(tmp_path / "D.npy").view(ml_dtypes.bfloat16), hawkeye.matmul(a, b))
+
+
+def test_gemm_keeps_its_operands(cli: Any, tmp_path: Path) -> None:
+    np.save(tmp_path / "A.npy", np.ones((2, 2), np.float16))
+    before = (tmp_path / "A.npy").read_bytes()
+    for output in ("A.npy", "./A.npy"):
+        assert "is an operand" in sentence(cli("gemm", "A.npy", "A.npy", "-o", output, status=3))
+    assert (tmp_path / "A.npy").read_bytes() == before
+    assert "There is no file nowhere.npy" in sentence(cli("gemm", "nowhere.npy", "A.npy", "-o", "D.npy", status=3))
+    assert "is a folder" in sentence(cli("golden", ".", status=3))
 
 
 def test_gemm_of_mixed_f8(cli: Any, tmp_path: Path) -> None:

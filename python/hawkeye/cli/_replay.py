@@ -25,7 +25,9 @@ def run(
 ) -> int:
     """Replays the set and returns the exit status."""
     if not path.is_file():
-        raise FileError(f"There is no file {path}.")
+        raise FileError(
+            f"{path} is a folder: name a set, FILE.jsonl." if path.is_dir() else f"There is no file {path}."
+        )
     recorded = open_set(path)
     expected = recorded.expected()
     if write_expected and only:

@@ -44,10 +44,13 @@ def gemm(
 
       hawkeye gemm A.npy B.npy --dtype-a e4m3 --dtype-b e5m2 -o D.npy
     """
+    from .._errors import ArgumentError
     from .._formats import BY_NUMPY, parse
     from .._matmul import matmul
     from .._profiles import default
 
+    if output.exists() and any(operand.exists() and output.samefile(operand) for operand in (a, b)):
+        raise ArgumentError(f"{output} is an operand: write the result to a file of its own.")
     x = _load(a, "A", "--dtype-a", dtype_a or dtype)
     y = _load(b, "B", "--dtype-b", dtype_b or dtype)
     fmt = None if out_dtype is None else parse(out_dtype)
@@ -65,6 +68,8 @@ def _load(path: Path, name: str, option: str, dtype: Optional[str]) -> Any:
     from .._formats import BY_NUMPY, parse
     from .._tensors._numpy import dtype_of
 
+    if not path.is_file():
+        raise FileError(f"There is no file {path}.")
     try:
         # Mapped, so that a large file is not held twice; never unpickled, for a file may come from anywhere.
         array = _bytes(path)
