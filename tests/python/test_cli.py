@@ -358,3 +358,11 @@ def test_bench_quick(cli: Any) -> None:
 def test_bench_memory_is_measured(cli: Any) -> None:
     done = cli("bench", "--quick", "-m", 32, "-n", 32, "-k", 32, "--only", "f16 Hopper")
     assert "Peak memory beyond operands and result at M = N = K = 1024" in done.stdout
+
+
+def test_a_chosen_case_is_told(cli: Any) -> None:
+    """With --only the reason of each case stands below the tables."""
+    goldens = Path(__file__).parents[1] / "goldens" / "h200-torch2.11.jsonl"
+    told = " ".join(cli("golden", str(goldens), "--only", "dev-0128", "--only", "dev-0184").stdout.split())
+    assert "is undecided: several kernels share the multiplication" in told
+    assert "is reproduced to the last bit" in told

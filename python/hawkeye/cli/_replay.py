@@ -34,7 +34,7 @@ def run(
         raise ArgumentError("--write-expected lists a whole set: leave out --only.")
     verdicts = _json_lines(recorded, only, threads) if as_json else _with_progress(recorded, only, threads)
     if not as_json:
-        _show(recorded, verdicts, stories)
+        _show(recorded, verdicts, verdicts if only else telling(verdicts, stories))
     if write_expected:
         _write_expected(recorded, verdicts)
         expected = None
@@ -96,7 +96,8 @@ def _with_progress(recorded: RecordedSet, only: list[str], threads: int) -> list
 # ---- tables -------------------------------------------------------------------------------------------------------
 
 
-def _show(recorded: RecordedSet, verdicts: list[Verdict], stories: int) -> None:
+def _show(recorded: RecordedSet, verdicts: list[Verdict], told: list[Verdict]) -> None:
+    """The tables, and what there is to say of the cases told one by one."""
     from rich.console import Console
     from rich.text import Text
 
@@ -107,11 +108,11 @@ def _show(recorded: RecordedSet, verdicts: list[Verdict], stories: int) -> None:
     if any(v.family != "other" for v in verdicts):
         console.print()
         console.print(_table("By kernel family", ("family",), verdicts, lambda v: (v.family,)))
-    lines = {identity(line): line for line in case_lines(recorded)} if stories else {}
-    for v in telling(verdicts, stories):
+    lines = {identity(line): line for line in case_lines(recorded)} if told else {}
+    for v in told:
         console.print()
         console.print(Text(story(v, lines.get(v.id, {}))))
-    wrong = [v for v in verdicts if v.verdict == "wrong"]
+    wrong = [v for v in verdicts if v.verdict == "wrong" and v not in told]
     if wrong:
         console.print()
     for v in wrong:
