@@ -62,6 +62,14 @@ func (f *fusedChainer) chain(acc []float32, ld int, t tile, ranges []plan.Range)
 	}
 }
 
+// kernelTile is the part of a tile that one call of a kernel computes, in one strip of k.
+type kernelTile struct {
+	batch               int
+	panel, row, rows    int // which panel of rows of the tile; its rows in the job's numbering
+	column, columns     int
+	k, stride, products int // k, k+stride, …
+}
+
 // strip continues every accumulator of the tile through n elements of k.
 func (f *fusedChainer) strip(acc []float32, ld int, t tile, mr, nr, k, stride, n int) {
 	panels := ceilDiv(t.rows, mr)
@@ -87,13 +95,16 @@ func (f *fusedChainer) strip(acc []float32, ld int, t tile, mr, nr, k, stride, n
 			f.kernel.PackB(&memory.b, &source, f.shape)
 		}
 		for i := range panels {
-			rows := min(mr, t.rows-i*mr)
 			c := acc[i*mr*ld+column:]
 			if f.kernel != nil && f.kernel.Run(c, ld, &rowPanels[i], &memory.b, f.shape) {
 				continue
 			}
-			if !f.runFar(c, ld, t, i, mr, rows, column, lanes, k, stride, n) {
-				f.runWide(c, ld, t, i, mr, rows, column, lanes, k, stride, n)
+			part := kernelTile{
+				batch: t.batch, panel: i, row: t.row + i*mr, rows: min(mr, t.rows-i*mr), column: t.column + column, columns: lanes,
+				k: k, stride: stride, products: n,
+			}
+			if !f.runFar(c, ld, &part) {
+				f.runWide(c, ld, &part)
 				if f.job.stopped() {
 					return
 				}
@@ -107,37 +118,37 @@ func (f *fusedChainer) strip(acc []float32, ld int, t tile, mr, nr, k, stride, n
 }
 
 // runFar does what the first kernel declined, if it can.
-func (f *fusedChainer) runFar(c []float32, ld int, t tile, panel, mr, rows, column, lanes, k, stride, n int) bool {
+func (f *fusedChainer) runFar(c []float32, ld int, p *kernelTile) bool {
 	if f.far == nil {
 		return false
 	}
 	m := f.memory
-	a := m.far.rows(panel + 1)
-	if !m.farA[panel] {
-		source := f.job.rows.strip(t.batch, t.row+panel*mr, rows, k, stride, n, &m.far.scratch)
-		f.far.PackA(&a[panel], &source, f.farShape)
-		m.farA[panel] = true
+	a := m.far.rows(p.panel + 1)
+	if !m.farA[p.panel] {
+		source := f.job.rows.strip(p.batch, p.row, p.rows, p.k, p.stride, p.products, &m.far.scratch)
+		f.far.PackA(&a[p.panel], &source, f.farShape)
+		m.farA[p.panel] = true
 	}
 	if !m.farB {
-		source := f.job.columns.strip(t.batch, t.column+column, lanes, k, stride, n, &m.far.scratch)
+		source := f.job.columns.strip(p.batch, p.column, p.columns, p.k, p.stride, p.products, &m.far.scratch)
 		f.far.PackB(&m.far.b, &source, f.farShape)
 		m.farB = true
 	}
-	return f.far.Run(c, ld, &a[panel], &m.far.b, f.farShape)
+	return f.far.Run(c, ld, &a[p.panel], &m.far.b, f.farShape)
 }
 
 // runWide does what the kernels declined. Decoded strips are kept for the tiles that share them.
-func (f *fusedChainer) runWide(c []float32, ld int, t tile, panel, mr, rows, column, lanes, k, stride, n int) {
-	a, b := &f.memory.wideA[panel], &f.memory.wideB
+func (f *fusedChainer) runWide(c []float32, ld int, p *kernelTile) {
+	a, b := &f.memory.wideA[p.panel], &f.memory.wideB
 	if !a.filled {
-		a.fill(&f.job.rows, f.rowsOf, t.batch, t.row+panel*mr, rows, k, stride, n)
+		a.fill(&f.job.rows, f.rowsOf, p.batch, p.row, p.rows, p.k, p.stride, p.products)
 	}
 	if !b.filled {
-		b.fill(&f.job.columns, f.colsOf, t.batch, t.column+column, lanes, k, stride, n)
+		b.fill(&f.job.columns, f.colsOf, p.batch, p.column, p.columns, p.k, p.stride, p.products)
 	}
-	for i := range rows {
+	for i := range p.rows {
 		x, xSpecial := a.lane(i)
-		for j := range lanes {
+		for j := range p.columns {
 			y, ySpecial := b.lane(j)
 			special := xSpecial || ySpecial
 			if !special && f.wide.negligible(a.greatest[i]+b.greatest[j]) {
