@@ -38,6 +38,7 @@ type goldenLine struct {
 	ScaleA   *float64          `json:"scale_a"`
 	ScaleB   *float64          `json:"scale_b"`
 	Kernels  []string          `json:"kernels"`
+	Launches []Launch          `json:"launches"`
 	SHA256   string            `json:"sha256"`
 	ID       string            `json:"id"`
 	Offset   int64             `json:"offset"`
@@ -140,8 +141,11 @@ func (l *goldenLine) record(bin string) (*Case, error) {
 	if len(l.Layout) != 2 || strings.Trim(l.Layout, "NT") != "" {
 		return nil, fmt.Errorf("layout: is %q, want two of N and T", l.Layout)
 	}
+	if len(l.Launches) > 0 && len(l.Launches) != len(l.Kernels) {
+		return nil, fmt.Errorf("launches: %d are given for %d kernels", len(l.Launches), len(l.Kernels))
+	}
 	c := &Case{
-		RecordVersion: RecordVersion, ID: l.ID, Op: l.Op, Kernels: l.Kernels,
+		RecordVersion: RecordVersion, ID: l.ID, Op: l.Op, Kernels: l.Kernels, Launches: l.Launches,
 		A:       operand(fa, l.Batch, l.M, l.K, l.Layout[0], &Generator{Recipe: "operands-a", Kind: l.Kind, Seed: l.Seed}),
 		B:       operand(fb, l.Batch, l.K, l.N, l.Layout[1], &Generator{Recipe: "operands-b", Kind: l.Kind, Seed: l.Seed}),
 		Out:     Output{Format: out, Shape: []int{l.Batch, l.M, l.N}, Hash: l.SHA256},

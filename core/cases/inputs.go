@@ -26,7 +26,7 @@ func mix(z uint64) uint64 {
 func Word(seed uint64, i int) uint64 { return mix(seed + uint64(i+1)*gamma) }
 
 // Kinds names the kinds of input elements.
-var Kinds = []string{"normal", "wide", "tiny", "sparse", "bits", "cancel"}
+var Kinds = []string{"normal", "wide", "tiny", "sparse", "bits", "cancel", "ones"}
 
 // recipe holds what the generator needs to know of a format besides its layout.
 type recipe struct {
@@ -79,6 +79,9 @@ func put(to []byte, size int, v uint64) {
 func (r recipe) element(layout *format.Info, kind string, word uint64, lower int) uint64 {
 	if layout.Integer || kind == "bits" {
 		return word
+	}
+	if kind == "ones" {
+		return uint64(layout.Bias) << layout.MantissaBits
 	}
 	if kind == "sparse" && word>>56&1 == 1 {
 		return 0

@@ -38,6 +38,7 @@ var operandHashes = []struct {
 		"sparse": "c826c82be89953289f1e623043cb63c01dd2b7b5fd18a63b4c36672c8b4e2fd2",
 		"bits":   "ad86126453c200d7b89072c64897af2677bba79df3e6c8c7976e9c46d7241461",
 		"cancel": "ca7f5cb54cbf9016556e57f5f91d79ed2d401478d096317fceeb8f975b4c079f",
+		"ones":   "49d830d318aa106931cfa38da1a39f7429c797bd150772b23008a3555341c97d",
 	}},
 	{format.BF16, format.BF16, map[string]string{
 		"normal": "22465bf746c0bfacce0f47aa87884b65b78e0eb23bdb143ac15e0d4ef07ad51e",
@@ -46,6 +47,7 @@ var operandHashes = []struct {
 		"sparse": "572ec3d310ab227270c246343555b60f5cd5c064416e64fcb16a4bf0110edfb7",
 		"bits":   "ad86126453c200d7b89072c64897af2677bba79df3e6c8c7976e9c46d7241461",
 		"cancel": "a6a63694aa27c1c80d5755e868d55d3997f378008dce6558221e33e824bc7d27",
+		"ones":   "ad79ab081c5c70ace679d8d0cd0e44738711206426aa0874995168a8bdcbc269",
 	}},
 	{format.F32, format.F32, map[string]string{
 		"normal": "f3f3faa03baecd0cf098f208660e2f086b033e1a48c211a68e27a76daa4def52",
@@ -54,6 +56,7 @@ var operandHashes = []struct {
 		"sparse": "d8f59a514bfac8d5018b42a5cdf7e233b10cbf110920912e36edb53891588f95",
 		"bits":   "41a5beb947cc640ece43b93e2a93e2165bdb4d573bebdf0437abebec637a0775",
 		"cancel": "99b204a860d39612a5ed8ed14c520a912224e60fd62a1c2338b404fe2b51c2fe",
+		"ones":   "3190a080ff62c9c1b6942f8dec3d20563126f3ddf99f4cfe7322a7235a73cd08",
 	}},
 	{format.F64, format.F64, map[string]string{
 		"normal": "a6166ee9763606c046d634ec6ecc4c61e43965e204d327b267a8d3f2006d7693",
@@ -62,6 +65,7 @@ var operandHashes = []struct {
 		"sparse": "8406a41ae033f854a61f3e39afb1e1b3c3a2701cb6f07765deedfc28606ce11f",
 		"bits":   "bc3511c5f1f0c76fff546ad30c21ce552710e1de2b91262a4146961bfe81afaf",
 		"cancel": "923ea2c4c5fc5adc879e115c8569fdc5d48af76138e7257412c787477c012b0e",
+		"ones":   "5ff48cf1f1df94dd66ece31b91f3e90a1f66559658484c8d007b26dc3049ac92",
 	}},
 	{format.E4M3, format.E4M3, map[string]string{
 		"normal": "aeba3be89b08e470a4bb297935943651a2fe28979e8cbcb038c922bb1679acb8",
@@ -70,6 +74,7 @@ var operandHashes = []struct {
 		"sparse": "309c000d2a53285d05896c98c9c546874e34e93487a56d5b87d4a3c8ebfe36db",
 		"bits":   "315370a5cfcf20327bb4bedb102f173698df6dadd96f17a38f708d2a6e999fa2",
 		"cancel": "55ac4260323519528c50c9c3eb10cd82348c071ba4d48eb21dddb70cc344dec2",
+		"ones":   "0e9c08711fac2b93161c6200f3da6098cb73afca7f4a11d501233e7d33c4afba",
 	}},
 	{format.E5M2, format.E5M2, map[string]string{
 		"normal": "2243b6eb78256effe15636e9be6ed74fa4b438fd3248edc29c018df79d28eba1",
@@ -78,6 +83,7 @@ var operandHashes = []struct {
 		"sparse": "e35682ad5e4cbc26359c441bcf5b3e2b159a994bac420432409d55c00c636c7e",
 		"bits":   "315370a5cfcf20327bb4bedb102f173698df6dadd96f17a38f708d2a6e999fa2",
 		"cancel": "a34cf4a9fa5680eec97213f6b72a680aef71ca353265c288af9b348a764c49b4",
+		"ones":   "cf8abf6f19f82e8e3364f82b1934a3c700c04844e53569974075e24e7e941b97",
 	}},
 	{format.S8, format.S8, map[string]string{
 		"normal": "315370a5cfcf20327bb4bedb102f173698df6dadd96f17a38f708d2a6e999fa2",
@@ -86,6 +92,7 @@ var operandHashes = []struct {
 		"sparse": "315370a5cfcf20327bb4bedb102f173698df6dadd96f17a38f708d2a6e999fa2",
 		"bits":   "315370a5cfcf20327bb4bedb102f173698df6dadd96f17a38f708d2a6e999fa2",
 		"cancel": "315370a5cfcf20327bb4bedb102f173698df6dadd96f17a38f708d2a6e999fa2",
+		"ones":   "315370a5cfcf20327bb4bedb102f173698df6dadd96f17a38f708d2a6e999fa2",
 	}},
 	{format.E4M3, format.E5M2, map[string]string{
 		"normal": "3b9b8d0c6041980a4093096aac4eaefaaabdb9585b5968a308b00355c33fd583",
@@ -94,6 +101,7 @@ var operandHashes = []struct {
 		"sparse": "2fe9d4df2f21218be3ae349a3ed11794a740d71b92055fde5ff23a3511fdec52",
 		"bits":   "315370a5cfcf20327bb4bedb102f173698df6dadd96f17a38f708d2a6e999fa2",
 		"cancel": "7ad279ed9e139f1778d7fed4df27bfb88ee20c97c67b93b3dd5e9e597ecb1032",
+		"ones":   "2b9f7c81955421ae3d7a8803247ab0f8eb332d066229158113f65d31186c789d",
 	}},
 	{format.E5M2, format.E4M3, map[string]string{
 		"normal": "0fc3d27c46027fad38eca2d4a111dd106514fde7910e3c3ba7b7b5816d177c93",
@@ -102,6 +110,7 @@ var operandHashes = []struct {
 		"sparse": "ff4b4d39ab7177e92749a947c90dd84ee2a4bb350ee8dde4f956ab33389ea8b2",
 		"bits":   "315370a5cfcf20327bb4bedb102f173698df6dadd96f17a38f708d2a6e999fa2",
 		"cancel": "92851e52b35fa90d620e281ab0c27a01087af8771546ccaf156b3dd13f131ffa",
+		"ones":   "51925b7141e71f24b369f2c2ef8e8e5b22e002e388450b45ce12147ec254065f",
 	}},
 	{format.F16, format.F32, map[string]string{
 		"normal": "9c394c5c1b13296d1d07135018c7e9c4e238f7024e406625934f5bfcbfba8128",
@@ -110,6 +119,7 @@ var operandHashes = []struct {
 		"sparse": "94a1a08c6dc4350d1c6adbb18f12f23b5095879ec2cc99f0b4438040776db84e",
 		"bits":   "fcb75a50daa00c9afb3c148d535207567a23241a561bcc2c4d1770410b1a0317",
 		"cancel": "68c4d1a909164c82558b4ba835cb669be7ae465459841ae2afa1688f32f2dce1",
+		"ones":   "528398c4d395e6768f7f73d02992833fc3320de0ed77f3610f3be624b20175ab",
 	}},
 }
 
@@ -142,13 +152,13 @@ func TestOperands(t *testing.T) {
 }
 
 var loweredHashes = map[format.Format]string{
-	format.F16:  "48220ec6ec0bb86f5bb8817208cc0ecf5b63abeec942d7f272faa4ee66a0e545",
-	format.BF16: "8693ffeea600e7f5d434e61607191d8544604e90685e8e3942d34a6e465b4105",
-	format.F32:  "2c83e95c75eb330a85954f586fe27862dafa2fb3f6f57efe1ad84d3d026b87f6",
-	format.F64:  "b3aef957002f446c750e0c363e4342fbcf949b8b96a07c388a93fca04649448d",
-	format.E4M3: "6a450e1f1609dcc9b17a2ab41c0aea155f4c1b3cbb8c4e810d5d205263d0aa00",
-	format.E5M2: "ea9db1b5f862086057c9d0c48628cabc1393a61af7c8359d2c6d024c000713a6",
-	format.S8:   "d4ec38d7a81812dc6e8ed5e43e1a1de1a2151b155803cf0057670e37680da1f2",
+	format.F16:  "45b3996e207e9dcae191b168de3d66952000543d09e0eadfeded3dd31c784dfe",
+	format.BF16: "81e725a54ae501e181d57c883ca0341060ef65a66c5ad1fdc2ef60054a149e7f",
+	format.F32:  "4aeef8b992a9257895feccd535b29f3efb2e27c45e0cb2a9a3b89b70e9cd2cb4",
+	format.F64:  "8a699b1870bcbbe53f429a9edabe3f3934338073572434c97d7e2051698c9411",
+	format.E4M3: "5f8e046e3bed4619970a4967d63d43f3251ecf7699c650de34ba2d19b70d09ad",
+	format.E5M2: "5d4bdc3c4bf44205fd90a216de9ac06bac5906ae52f6d1d8b04d431f24a614b2",
+	format.S8:   "505e539bd5dc304fcb8c1344cf00aa55b5f05bf1038a3638344023d5954edee2",
 }
 
 // TestElementsLowered: lower shifts normal, sparse and cancel down to the subnormals, and no other kind.

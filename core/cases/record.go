@@ -30,8 +30,15 @@ type Case struct {
 	Flags         Flags             `json:"flags"`
 	Device        map[string]string `json:"device,omitempty"` // gpu, torch, cuda, library versions
 	Kernels       []string          `json:"kernels,omitempty"`
+	Launches      []Launch          `json:"launches,omitempty"` // how each of Kernels was launched; empty where not recorded
 	// Extra holds fields this version does not know; they are written back.
 	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// Launch is the size of one kernel launch as a profiler reports it: blocks of the grid, threads of a block.
+type Launch struct {
+	Grid  [3]int `json:"grid"`
+	Block [3]int `json:"block"`
 }
 
 // Flags are the settings that change a multiplication's arithmetic.
@@ -131,7 +138,7 @@ func (c Case) MarshalJSON() ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-var knownFields = []string{"record_version", "id", "op", "a", "b", "c", "out", "scalars", "scale_a", "scale_b", "flags", "device", "kernels"}
+var knownFields = []string{"record_version", "id", "op", "a", "b", "c", "out", "scalars", "scale_a", "scale_b", "flags", "device", "kernels", "launches"}
 
 // UnmarshalJSON reads a record of this major version and keeps unknown fields in Extra.
 func (c *Case) UnmarshalJSON(text []byte) error {

@@ -1,17 +1,15 @@
 package plan
 
-import (
-	"fmt"
-
-	"github.com/hawkeye-audit/hawkeye/core/format"
-)
+import "fmt"
 
 // Plan is a rule that gives a summation tree for every K. Exactly one field is set.
 type Plan struct {
 	Chain   *Chain   `json:"chain,omitempty"`
 	Split   *Split   `json:"split,omitempty"`
 	Promote *Promote `json:"promote,omitempty"`
-	Tree    *Fixed   `json:"tree,omitempty"`
+	Lanes   *Lanes   `json:"lanes,omitempty"`
+	Serial  *Serial  `json:"serial,omitempty"` // the outermost rule only
+	Tree    *Fixed   `json:"tree,omitempty"`   // the outermost rule only
 }
 
 // Residue says where the K mod Tile products that fill no whole tile are taken.
@@ -60,6 +58,8 @@ type Fixed struct {
 // Bounds of what a plan from a file may ask for.
 const (
 	maxLeaves    = 1 << 20 // accumulators of an expansion: memory
+	maxNodes     = 3 << 20 // accumulators and sums of an expansion: memory
+	maxRanges    = 1 << 22 // runs of k of an expansion: memory
 	maxFixed     = 1 << 28 // K of a tree written out: a bit each to check it
 	maxParameter = 1 << 30 // sizes in k, and slices: sums of them stay far from overflow
 	maxSize      = 1 << 40 // K of an expansion
@@ -68,48 +68,42 @@ const (
 // Validate checks the rule itself; path names the JSON field in errors.
 func (p *Plan) Validate(path string) error { return p.validate(path, 1) }
 
-func (p *Plan) validate(path string, depth int) error {
-	if depth > maxTreeDepth {
-		return fmt.Errorf("%s: rules are nested deeper than %d levels", path, maxTreeDepth)
+// validate checks a rule whose trees hang at the given level of the whole tree, the root being level 1.
+func (p *Plan) validate(path string, level int) error {
+	if level > maxTreeDepth {
+		return fmt.Errorf("%s: rules are nested deeper than %d levels of sums", path, maxTreeDepth)
 	}
 	set := 0
-	for _, b := range []bool{p.Chain != nil, p.Split != nil, p.Promote != nil, p.Tree != nil} {
+	for _, b := range []bool{p.Chain != nil, p.Split != nil, p.Promote != nil, p.Lanes != nil, p.Serial != nil, p.Tree != nil} {
 		if b {
 			set++
 		}
 	}
 	if set != 1 {
-		return fmt.Errorf("%s: must hold exactly one of chain, split, promote, tree; it holds %d", path, set)
+		return fmt.Errorf("%s: must hold exactly one of chain, split, promote, lanes, serial, tree; it holds %d", path, set)
 	}
 	switch {
 	case p.Chain != nil:
-		c, at := p.Chain, path+".chain"
-		switch c.Residue {
-		case ResidueNone:
-			if c.Tile != 0 {
-				return fmt.Errorf("%s.tile: means something only where residue is first or last", at)
-			}
-		case ResidueFirst, ResidueLast:
-			if err := parameter(at+".tile", c.Tile); err != nil {
-				return err
-			}
-		default:
-			return fmt.Errorf("%s.residue: must be first or last (or absent), is %q", at, c.Residue)
-		}
+		return p.Chain.validate(path + ".chain")
 	case p.Split != nil:
 		s, at := p.Split, path+".split"
-		if err := parameter(at+".slices", s.Slices); err != nil {
+		if err := sliced(at, s.Slices, s.Grain); err != nil {
 			return err
 		}
-		if err := parameter(at+".grain", s.Grain); err != nil {
-			return err
-		}
-		return validateInner(at, s.Of, &s.Merge, depth)
+		return validateInner(at, s.Of, &s.Merge, level+1)
 	case p.Promote != nil:
-		if err := parameter(path+".promote.interval", p.Promote.Interval); err != nil {
+		if err := parameter(path+".promote.interval", p.Promote.Interval, maxParameter); err != nil {
 			return err
 		}
-		return validateInner(path+".promote", p.Promote.Of, &p.Promote.Merge, depth)
+		return validateInner(path+".promote", p.Promote.Of, &p.Promote.Merge, level+1)
+	case p.Lanes != nil:
+		return p.Lanes.validate(path+".lanes", level)
+	case p.Serial != nil:
+		s, at := p.Serial, path+".serial"
+		if err := sliced(at, s.Slices, s.Grain); err != nil {
+			return err
+		}
+		return validateOf(at, s.Of, level+1)
 	case p.Tree != nil:
 		f, at := p.Tree, path+".tree"
 		if f.K < 0 || f.K > maxFixed {
@@ -123,27 +117,54 @@ func (p *Plan) validate(path string, depth int) error {
 	return nil
 }
 
-func parameter(path string, v int) error {
-	if v < 1 || v > maxParameter {
-		return fmt.Errorf("%s: must be 1 to %d, is %d", path, maxParameter, v)
+func (c *Chain) validate(path string) error {
+	switch c.Residue {
+	case ResidueNone:
+		if c.Tile != 0 {
+			return fmt.Errorf("%s.tile: means something only where residue is first or last", path)
+		}
+	case ResidueFirst, ResidueLast:
+		return parameter(path+".tile", c.Tile, maxParameter)
+	default:
+		return fmt.Errorf("%s.residue: must be first or last (or absent), is %q", path, c.Residue)
 	}
 	return nil
 }
 
-func validateInner(path string, of *Plan, merge *Merge, depth int) error {
-	if of == nil {
-		return fmt.Errorf("%s.of: missing; say what runs inside, such as {\"chain\":{}}", path)
+func parameter(path string, v, most int) error {
+	if v < 1 || v > most {
+		return fmt.Errorf("%s: must be 1 to %d, is %d", path, most, v)
 	}
-	if of.Tree != nil {
-		return fmt.Errorf("%s.of: a fixed tree cannot stand inside another rule", path)
+	return nil
+}
+
+func sliced(path string, count, grain int) error {
+	if err := parameter(path+".slices", count, maxParameter); err != nil {
+		return err
 	}
-	if err := of.validate(path+".of", depth+1); err != nil {
+	return parameter(path+".grain", grain, maxParameter)
+}
+
+func validateInner(path string, of *Plan, merge *Merge, level int) error {
+	if err := validateOf(path, of, level); err != nil {
 		return err
 	}
 	return merge.validate(path + ".merge")
 }
 
-// Expand gives the summation tree for K = k.
+func validateOf(path string, of *Plan, level int) error {
+	switch {
+	case of == nil:
+		return fmt.Errorf("%s.of: missing; say what runs inside, such as {\"chain\":{}}", path)
+	case of.Tree != nil:
+		return fmt.Errorf("%s.of: a fixed tree cannot stand inside another rule", path)
+	case of.Serial != nil:
+		return fmt.Errorf("%s.of: serial slices pass through the output, so they cannot stand inside another rule", path)
+	}
+	return of.validate(path+".of", level)
+}
+
+// Expand gives the summation tree for K = k. The plan must be valid; the tree is not to be changed.
 func (p *Plan) Expand(k int) (*Tree, error) {
 	if k < 0 || k > maxSize {
 		return nil, fmt.Errorf("K = %d is not in 0..%d", k, maxSize)
@@ -154,117 +175,70 @@ func (p *Plan) Expand(k int) (*Tree, error) {
 		}
 		return p.Tree.Root, nil
 	}
-	leaves := 0
-	return p.expand(0, k, &leaves)
+	return p.expand(&view{length: k}, new(builder))
 }
 
-// expand counts the accumulators in leaves.
-func (p *Plan) expand(start, stop int, leaves *int) (*Tree, error) {
+func (p *Plan) expand(v *view, b *builder) (*Tree, error) {
 	switch {
 	case p.Chain != nil:
-		if *leaves++; *leaves > maxLeaves {
-			return nil, fmt.Errorf("the plan makes more than %d partial sums", maxLeaves)
-		}
-		return p.Chain.expand(start, stop), nil
+		return p.Chain.expand(v, b)
 	case p.Split != nil:
 		s := p.Split
-		return merged(start, stop, ceilDiv(ceilDiv(stop-start, s.Grain), s.Slices)*s.Grain, s.Of, s.Merge, leaves)
+		return merged(v, ceilDiv(ceilDiv(v.length, s.Grain), s.Slices)*s.Grain, s.Of, &s.Merge, b)
 	case p.Promote != nil:
-		return merged(start, stop, p.Promote.Interval, p.Promote.Of, p.Promote.Merge, leaves)
+		return merged(v, p.Promote.Interval, p.Promote.Of, &p.Promote.Merge, b)
+	case p.Lanes != nil:
+		return p.Lanes.expand(v, b)
+	case p.Serial != nil:
+		return p.Serial.expand(v, b)
 	}
 	return nil, fmt.Errorf("the plan is empty")
 }
 
-// merged cuts [start, stop) into pieces of width k. One nonempty piece still passes through the merge: its partial is
-// rounded to the workspace's format like any other.
-func merged(start, stop, width int, of *Plan, m Merge, leaves *int) (*Tree, error) {
-	if stop == start {
-		return of.expand(start, stop, leaves)
+// pieces runs of on consecutive pieces of width k.
+func pieces(v *view, width int, of *Plan, b *builder) ([]*Tree, error) {
+	if v.length/width > maxLeaves-b.leaves { // before anything is made
+		return nil, errLeaves
 	}
-	if (stop-start)/width > maxLeaves-*leaves { // before anything is made
-		return nil, fmt.Errorf("the plan makes more than %d partial sums", maxLeaves)
-	}
-	t := &Tree{Merge: &m}
-	for at := start; at < stop; at += width {
-		child, err := of.expand(at, min(at+width, stop), leaves)
+	list := make([]*Tree, 0, ceilDiv(v.length, width))
+	piece := view{parent: v}
+	for at := 0; at < v.length; at += width {
+		piece.offset, piece.length = at, min(width, v.length-at)
+		child, err := of.expand(&piece, b)
 		if err != nil {
 			return nil, err
 		}
-		t.Sum = append(t.Sum, child)
+		list = append(list, child)
 	}
-	return t, nil
+	return list, nil
 }
 
-func (c *Chain) expand(start, stop int) *Tree {
-	if c.Residue == ResidueNone {
-		return &Tree{Chain: []Range{{Start: start, Stop: stop}}}
+// merged sums consecutive pieces. One nonempty piece still passes through the merge: its partial is rounded to the
+// workspace's format like any other.
+func merged(v *view, width int, of *Plan, m *Merge, b *builder) (*Tree, error) {
+	if v.length == 0 {
+		return of.expand(v, b)
 	}
-	residue := (stop - start) % c.Tile
+	list, err := pieces(v, width, of, b)
+	if err != nil {
+		return nil, err
+	}
+	return b.node(Tree{Sum: list, Merge: b.merge(m)})
+}
+
+func (c *Chain) expand(v *view, b *builder) (*Tree, error) {
+	if c.Residue == ResidueNone {
+		return b.leaf(v, piece{length: v.length})
+	}
+	residue := v.length % c.Tile
 	if residue == 0 {
-		return &Tree{Chain: []Range{{Start: start, Stop: stop}}}
+		return b.leaf(v, piece{length: v.length})
 	}
 	pad := c.Tile - residue
 	if c.Residue == ResidueFirst {
-		return &Tree{Chain: compact(Range{Start: start, Stop: start + residue, Pad: pad}, Range{Start: start + residue, Stop: stop})}
+		return b.leaf(v, piece{length: residue, pad: pad}, piece{from: residue, length: v.length - residue})
 	}
-	return &Tree{Chain: compact(Range{Start: start, Stop: stop - residue}, Range{Start: stop - residue, Stop: stop, Pad: pad})}
-}
-
-func compact(ranges ...Range) []Range {
-	var kept []Range
-	for _, r := range ranges {
-		if r.Len() > 0 {
-			kept = append(kept, r)
-		}
-	}
-	return kept
+	return b.leaf(v, piece{length: v.length - residue}, piece{from: v.length - residue, length: residue, pad: pad})
 }
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
-
-// Plain is one accumulator, k ascending.
-func Plain() Plan { return Plan{Chain: &Chain{}} }
-
-// Tiled takes the residue of K modulo tile first or last, in a zero-padded tile of its own.
-func Tiled(where Residue, tile int) Plan { return Plan{Chain: &Chain{Residue: where, Tile: tile}} }
-
-// SplitK cuts K into slices and adds their partial sums in the format sum, from +0, each first rounded to workspace.
-func SplitK(slices, grain int, of Plan, workspace, sum format.Format) Plan {
-	return Plan{Split: &Split{Slices: slices, Grain: grain, Of: &of, Merge: Merge{Partial: workspace, Sum: sum, FromZero: true}}}
-}
-
-// Promoted restarts the accumulator every interval k and adds the totals in f32.
-func Promoted(interval int, of Plan) Plan {
-	return Plan{Promote: &Promote{Interval: interval, Of: &of, Merge: Merge{Partial: format.F32, Sum: format.F32}}}
-}
-
-// Describe says the order in one sentence for a person.
-func (p *Plan) Describe() string {
-	switch {
-	case p.Chain != nil:
-		switch p.Chain.Residue {
-		case ResidueFirst:
-			return fmt.Sprintf("one accumulator; the K mod %d residue first, then k ascending", p.Chain.Tile)
-		case ResidueLast:
-			return fmt.Sprintf("one accumulator, k ascending; the K mod %d residue last in a zero-padded tile", p.Chain.Tile)
-		}
-		return "one accumulator, k ascending"
-	case p.Split != nil:
-		s := p.Split
-		inner := ""
-		if s.Of.Chain == nil || s.Of.Chain.Residue != ResidueNone {
-			inner = " (" + s.Of.Describe() + " in each)"
-		}
-		workspace := ""
-		if s.Merge.Partial != s.Merge.Sum {
-			workspace = fmt.Sprintf(" rounded to %v", s.Merge.Partial)
-		}
-		return fmt.Sprintf("%d slices of K in units of %d%s, partial sums%s added forward in %v",
-			s.Slices, s.Grain, inner, workspace, s.Merge.Sum)
-	case p.Promote != nil:
-		return fmt.Sprintf("an accumulator restarted every %d k, block totals added forward in %v", p.Promote.Interval, p.Promote.Merge.Sum)
-	case p.Tree != nil:
-		return fmt.Sprintf("an explicit summation tree for K = %d with %d accumulators", p.Tree.K, p.Tree.Root.Leaves())
-	}
-	return "no order"
-}

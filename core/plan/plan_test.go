@@ -528,7 +528,22 @@ func TestDescribe(t *testing.T) {
 		SplitK(3, 64, Tiled(ResidueFirst, 32), format.F32, format.F32), SplitK(3, 64, Plain(), format.BF16, format.F32),
 		SplitK(3, 64, Plain(), format.F16, format.F16), Promoted(128, Plain()), Promoted(64, Plain()),
 		SplitK(3, 128, Promoted(128, Plain()), format.F32, format.F32),
+		SplitK(1, 64, Plain(), format.F32, format.F32), {Split: &Split{Slices: 3, Grain: 64, Of: &Plan{Chain: &Chain{}}, Merge: f32Merge}},
+		Promoted(128, Tiled(ResidueFirst, 32)), Promoted(128, Dealt(2, 1, Plain(), Forward(), f32Merge)),
+		SerialK(3, 64, Plain()), SerialK(4, 64, Plain()), SerialK(3, 32, Plain()), SerialK(3, 64, Tiled(ResidueFirst, 32)),
+		Dealt(16, 4, Plain(), CountDown(16), f32Merge), Dealt(16, 4, Plain(), Forward(), f32Merge), Dealt(16, 4, Plain(), Neighbours(16), f32Merge),
+		Dealt(16, 1, Plain(), CountDown(16), f32Merge), Dealt(16, 4, Plain(), []Fold{{To: 8, Adjacent: true}, {To: 4}, {To: 1}}, f32Merge),
+		Dealt(16, 4, Plain(), []Fold{{To: 8}, {To: 4}, {To: 1}}, f32Merge), Dealt(32, 4, Plain(), CountDown(32), f32Merge),
+		Dealt(16, 4, Tiled(ResidueLast, 8), CountDown(16), f32Merge), Dealt(16, 4, Promoted(8, Plain()), CountDown(16), f32Merge),
+		Dealt(16, 4, Plain(), CountDown(16), In(format.F64)), Dealt(16, 4, Plain(), CountDown(16), Merge{Partial: format.F32, Sum: format.F32, FromZero: true}),
+		Dealt(16, 4, Plain(), CountDown(16), Merge{Partial: format.BF16, Sum: format.F32}), Dealt(1, 4, Plain(), Forward(), f32Merge),
+		Contiguous(16, 64, Plain(), CountDown(16), f32Merge), Contiguous(16, 32, Plain(), CountDown(16), f32Merge),
+		Contiguous(16, maxParameter, Plain(), CountDown(16), f32Merge),
+		Buffered(16, 4, 1, Plain(), f32Merge), Buffered(16, 4, 8, Plain(), f32Merge), Buffered(16, 4, 4, Plain(), f32Merge),
+		Dot(56, 2, f32Merge), Dot(56, 1, f32Merge), Dot(8, 2, f32Merge),
 		{Tree: &Fixed{K: 4, Root: &Tree{Chain: []Range{{Start: 0, Stop: 4}}}}},
+		{Tree: &Fixed{K: 4, Partial: true, Root: &Tree{Chain: []Range{{Start: 0, Stop: 4}}}}},
+		{Tree: &Fixed{K: 4, Root: &Tree{Serial: true, Sum: []*Tree{{Chain: []Range{{Start: 0, Stop: 4}}}}}}},
 	} {
 		text := p.Describe()
 		if other, taken := seen[text]; taken {
@@ -537,6 +552,36 @@ func TestDescribe(t *testing.T) {
 		seen[text] = p
 		if strings.Contains(text, "%!") || text == "" {
 			t.Errorf("%q", text)
+		}
+	}
+}
+
+// TestDescribeReads: whole sentences, as a person reads them.
+func TestDescribeReads(t *testing.T) {
+	for _, c := range []struct {
+		plan Plan
+		want string
+	}{
+		{Tiled(ResidueFirst, 32), "one accumulator; the K mod 32 residue first in a zero-padded tile, then k ascending"},
+		{SplitK(1, 64, Plain(), format.F32, format.F32), "1 slice of K in units of 64 k, partial sums added forward in f32 from +0"},
+		{SplitK(3, 64, Tiled(ResidueFirst, 32), format.BF16, format.F32),
+			"3 slices of K in units of 64 k (in each slice: one accumulator; the residue of its k modulo 32 first in a zero-padded tile, then k ascending), " +
+				"partial sums rounded to bf16, added forward in f32 from +0"},
+		{Promoted(128, Tiled(ResidueLast, 32)),
+			"an accumulator restarted every 128 k (in each block: one accumulator, k ascending; the residue of its k modulo 32 last in a zero-padded tile), block totals added forward in f32"},
+		{Dealt(16, 4, Plain(), CountDown(16), f32Merge),
+			"16 lanes that take runs of 4 consecutive k in turn, lane sums added by a count-down tree (those 8, 4, 2 and 1 apart) in f32"},
+		{Buffered(5, 32, 2, Plain(), In(format.F64)),
+			"5 lanes that take runs of 32 consecutive k in turn, lane sums added in f64: all but the last into 2 buffers in turn, which are then added to the last lane's one after another"},
+		{Contiguous(6, maxParameter, Plain(), Forward(), f32Merge), "6 lanes of ceil(K/6) consecutive k, lane sums added forward in f32"},
+		{Dot(56, 2, f32Merge), "56 lanes that take runs of 256 consecutive k in turn (in each lane: 128 lanes that take runs of 2 consecutive k in turn " +
+			"(in each lane: 2 lanes that take single k in turn (lane i: its k number i, i+2, …), lane sums added forward in f32), " +
+			"lane sums added by a count-down tree (those 64, 32, 16, 8, 4, 2 and 1 apart) in f32), lane sums folded to 32, 4 and 1 (value t of n takes t+n, t+2n, …) in f32"},
+		{SerialK(3, 64, Plain()), "3 slices of K in units of 64 k, added in the output: the first sum goes through the whole epilogue, " +
+			"each further one is added to the stored element and rounded to its format again"},
+	} {
+		if got := c.plan.Describe(); got != c.want {
+			t.Errorf("%s\nwant %s", got, c.want)
 		}
 	}
 }

@@ -38,11 +38,13 @@ type Merge struct {
 }
 
 // Tree is an explicit summation order for one K: a leaf is one accumulator that starts at +0 and runs through its ranges
-// in order; an inner node merges its children from left to right.
+// in order; an inner node merges its children from left to right. Serial, at the root alone, is a sum that passes
+// through the output (see Serial, the rule): it has no merge.
 type Tree struct {
-	Chain []Range `json:"chain,omitempty"`
-	Sum   []*Tree `json:"sum,omitempty"`
-	Merge *Merge  `json:"merge,omitempty"`
+	Chain  []Range `json:"chain,omitempty"`
+	Sum    []*Tree `json:"sum,omitempty"`
+	Merge  *Merge  `json:"merge,omitempty"`
+	Serial bool    `json:"serial,omitempty"`
 }
 
 // Leaf tells whether t is a single accumulator.
@@ -120,12 +122,20 @@ func (t *Tree) validate(path string, used *coverage, depth int) error {
 		return fmt.Errorf("%s: the tree is deeper than %d levels", path, maxTreeDepth)
 	case len(t.Sum) > 0 && len(t.Chain) > 0:
 		return fmt.Errorf("%s: has both chain and sum; a node is one or the other", path)
+	case t.Serial && depth > 1:
+		return fmt.Errorf("%s.serial: belongs to the root alone", path)
+	case t.Serial && len(t.Sum) == 0:
+		return fmt.Errorf("%s.serial: belongs to a sum, not to a chain", path)
+	case t.Serial && t.Merge != nil:
+		return fmt.Errorf("%s.merge: a serial sum has none; it passes through the output", path)
 	case len(t.Sum) > 0:
-		if t.Merge == nil {
-			return fmt.Errorf("%s.merge: missing; a sum needs one", path)
-		}
-		if err := t.Merge.validate(path + ".merge"); err != nil {
-			return err
+		if !t.Serial {
+			if t.Merge == nil {
+				return fmt.Errorf("%s.merge: missing; a sum needs one", path)
+			}
+			if err := t.Merge.validate(path + ".merge"); err != nil {
+				return err
+			}
 		}
 		for i, child := range t.Sum {
 			if child == nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/hawkeye-audit/hawkeye/core/format"
+	"github.com/hawkeye-audit/hawkeye/core/step"
 )
 
 // Form is the order of operations between the merged sum and the output element. acc is the merged sum in the
@@ -13,13 +14,17 @@ import (
 // on an H200, docs/arithmetic.md.
 type Form string
 
-// The forms. Without an addend every form but FormHalf gives rne(acc), or rne(alpha·acc) where alpha is not 1.
+// The forms. Without an addend every form but FormHalf and FormAlphaInA gives rne(acc), or rne(alpha·acc) where alpha is
+// not 1.
 const (
 	FormAdd          Form = "add"            // rne(acc + c); alpha = beta = 1
 	FormRoundThenAdd Form = "round-then-add" // rne(rne(alpha·acc) + c); beta = 1
 	FormFMAAlpha     Form = "fma-alpha"      // rne(fma(alpha, acc, beta·c))
 	FormFMABeta      Form = "fma-beta"       // rne(fma(beta, c, alpha·acc))
 	FormHalf         Form = "half"           // h(beta·c + h(alpha·acc)) in f16, alpha and beta rounded to f16
+	// FormAlphaInA multiplies every element of A by alpha, rounded to nearest even in f32, before the products. What
+	// follows knows of no alpha: rne(fma(beta, c, acc)), rne(acc) without an addend (gemmSN_TN; one case measured).
+	FormAlphaInA Form = "alpha-in-a"
 )
 
 // Scaling says how the scales of f8 operands enter.
@@ -39,15 +44,20 @@ type Epilogue struct {
 	Scaling Scaling       `json:"scaling,omitempty"`
 }
 
-func (e *Epilogue) validate(path string, accumulator format.Format) error {
+func (e *Epilogue) validate(path string, s *step.Params) error {
+	accumulator := s.Result
 	switch e.Form {
 	case FormAdd, FormRoundThenAdd, FormFMAAlpha, FormFMABeta:
 	case FormHalf:
 		if accumulator != format.F16 {
 			return fmt.Errorf("%s.form: half goes with an f16 accumulator, the step's is %v", path, accumulator)
 		}
+	case FormAlphaInA:
+		if s.Kind != step.FMA || accumulator != format.F32 {
+			return fmt.Errorf("%s.form: alpha-in-a goes with a chain of fused multiply-adds in f32 (step kind fma, result f32)", path)
+		}
 	default:
-		return fmt.Errorf("%s.form: must be add, round-then-add, fma-alpha, fma-beta or half, is %q", path, e.Form)
+		return fmt.Errorf("%s.form: must be add, round-then-add, fma-alpha, fma-beta, half or alpha-in-a, is %q", path, e.Form)
 	}
 	switch e.Scaling {
 	case ScalingNone, ScalingTensor, ScalingRow:
@@ -81,6 +91,7 @@ func (e *Epilogue) Describe() string {
 		FormFMAAlpha:     "the output is fma(alpha, sum, beta·c) rounded to %v",
 		FormFMABeta:      "the output is fma(beta, c, alpha·sum) rounded to %v",
 		FormHalf:         "alpha, beta and every result are rounded to %v",
+		FormAlphaInA:     "the output is fma(beta, c, sum) rounded to %v; alpha has been multiplied into A before the products",
 	}[e.Form]
 	text = fmt.Sprintf(text, e.Out)
 	switch e.Scaling {

@@ -123,7 +123,13 @@ func (p *Profile) Validate() error {
 	if err := p.checkMerges(&p.Plan, "plan"); err != nil {
 		return err
 	}
-	return p.Epilogue.validate("epilogue", p.Step.Result)
+	if err := p.Epilogue.validate("epilogue", &p.Step); err != nil {
+		return err
+	}
+	if p.Epilogue.Scaling != ScalingNone && (p.Plan.Serial != nil || p.Plan.Tree != nil && p.Plan.Tree.Root.Serial) {
+		return errors.New("epilogue.scaling: how scales enter a serial sum is not known")
+	}
+	return nil
 }
 
 // checkMerges refuses merges that mix floating-point families: sums of f64 or s32 accumulators stay there.
@@ -149,6 +155,13 @@ func (p *Profile) checkMerges(of *plan.Plan, path string) error {
 			return err
 		}
 		return p.checkMerges(of.Promote.Of, path+".promote.of")
+	case of.Lanes != nil:
+		if err := check(of.Lanes.Merge, path+".lanes.merge"); err != nil {
+			return err
+		}
+		return p.checkMerges(of.Lanes.Of, path+".lanes.of")
+	case of.Serial != nil:
+		return p.checkMerges(of.Serial.Of, path+".serial.of")
 	case of.Tree != nil:
 		return checkTree(of.Tree.Root, path+".tree.root", check)
 	}
@@ -159,8 +172,10 @@ func checkTree(t *plan.Tree, path string, check func(plan.Merge, string) error) 
 	if t.Leaf() {
 		return nil
 	}
-	if err := check(*t.Merge, path+".merge"); err != nil {
-		return err
+	if t.Merge != nil { // a serial root has none
+		if err := check(*t.Merge, path+".merge"); err != nil {
+			return err
+		}
 	}
 	for i, child := range t.Sum {
 		if err := checkTree(child, fmt.Sprintf("%s.sum[%d]", path, i), check); err != nil {

@@ -258,6 +258,15 @@ func TestIDIsOfTheArithmetic(t *testing.T) {
 		"slices":        func(p *Profile) { p.Plan = plan.SplitK(3, 64, plan.Plain(), format.F32, format.F32) },
 		"workspace":     func(p *Profile) { p.Plan = plan.SplitK(3, 64, plan.Plain(), format.BF16, format.F32) },
 		"promote":       func(p *Profile) { p.Plan = plan.Promoted(128, plan.Plain()) },
+		"lanes":         func(p *Profile) { p.Plan = plan.Strided(2, 32, plan.Plain(), plan.In(format.F32)) },
+		"run":           func(p *Profile) { p.Plan = plan.Strided(2, 64, plan.Plain(), plan.In(format.F32)) },
+		"whole":         func(p *Profile) { p.Plan = plan.Contiguous(2, 32, plan.Plain(), plan.Forward(), plan.In(format.F32)) },
+		"buffers":       func(p *Profile) { p.Plan = plan.Buffered(2, 32, 1, plan.Plain(), plan.In(format.F32)) },
+		"fold":          func(p *Profile) { p.Plan = plan.Dealt(4, 32, plan.Plain(), plan.Forward(), plan.In(format.F32)) },
+		"folds":         func(p *Profile) { p.Plan = plan.Dealt(4, 32, plan.Plain(), plan.CountDown(4), plan.In(format.F32)) },
+		"neighbours":    func(p *Profile) { p.Plan = plan.Dealt(4, 32, plan.Plain(), plan.Neighbours(4), plan.In(format.F32)) },
+		"serial":        func(p *Profile) { p.Plan = plan.SerialK(2, 64, plan.Plain()) },
+		"alpha":         func(p *Profile) { p.Epilogue.Form = FormAlphaInA },
 		"out":           func(p *Profile) { p.Epilogue.Out = format.F32 },
 		"form":          func(p *Profile) { p.Epilogue.Form = FormFMAAlpha },
 		"scaling":       func(p *Profile) { p.Epilogue.Scaling = ScalingRow },
@@ -342,6 +351,8 @@ const good = `{"schema_version":1,"name":"x","step":{"kind":"fused","a":"bf16","
 	`"exponent_floor":-133,"result":"f32","result_rounding":"toward-zero"},"plan":{"split":{"slices":2,"grain":64,"of":{"chain":{}},` +
 	`"merge":{"partial":"f32","sum":"f32"}}},"epilogue":{"out":"bf16","form":"add"},"provenance":{"source":"H200"}}`
 
+const lanesRule = `"lanes":{"count":4,"run":1,"of":{"chain":{}},"folds":[{"to":2},{"to":1}],"merge":{"partial":"f32","sum":"f32"}}`
+
 // TestRefusals: a profile with anything unknown, missing or contradictory is refused, and the error names the field.
 func TestRefusals(t *testing.T) {
 	if _, err := Parse([]byte(good)); err != nil {
@@ -352,6 +363,25 @@ func TestRefusals(t *testing.T) {
 			t.Fatalf("%s is not in the profile", old)
 		}
 		return strings.Replace(good, old, new, 1)
+	}
+	lanes := func(more, form string) string {
+		return `{"schema_version":1,"step":"cuda-core/f32","plan":{` + strings.Replace(lanesRule, `"count"`, more+`"count"`, 1) + `},"epilogue":{"out":"f32",` + form + `}}`
+	}
+	serial := func(of, form string) string {
+		return `{"schema_version":1,"step":"hopper/bf16","plan":{"serial":{"slices":2,"grain":64,"of":{` + of + `}}},"epilogue":{"out":"bf16",` + form + `}}`
+	}
+	for _, text := range []string{
+		lanes(``, `"form":"add"`), lanes(``, `"form":"alpha-in-a"`), serial(`"chain":{}`, `"form":"add"`), serial(lanesRule, `"form":"fma-beta"`),
+		lanes(`"whole":true,`, `"form":"add","scaling":"tensor"`),
+	} {
+		p, err := Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Parse(p.JSON())
+		if err != nil || again.ID() != p.ID() || !reflect.DeepEqual(again, p) {
+			t.Errorf("%s came back as %+v, %v", text, again, err)
+		}
 	}
 	for _, c := range []struct{ name, text, wants string }{
 		{"nothing", ``, "ends too early"},
@@ -406,6 +436,15 @@ func TestRefusals(t *testing.T) {
 		{"an unknown form", in(`"form":"add"`, `"form":"sub"`), "epilogue.form"},
 		{"half with an f32 accumulator", in(`"form":"add"`, `"form":"half"`), "epilogue.form"},
 		{"an unknown scaling", in(`"form":"add"`, `"form":"add","scaling":"block"`), "epilogue.scaling"},
+		{"unknown field of lanes", lanes(`"runs":1,`, `"form":"add"`), "runs: unknown field"},
+		{"unknown field of a fold", strings.Replace(lanes(``, `"form":"add"`), `{"to":1}`, `{"to":1,"by":2}`, 1), "by: unknown field"},
+		{"lanes merged in f64", strings.Replace(lanes(``, `"form":"add"`), `"sum":"f32"`, `"sum":"f64"`, 1), "plan.lanes.merge"},
+		{"lanes inside serial merged in s32", serial(strings.Replace(lanesRule, `"partial":"f32"`, `"partial":"s32"`, 1), `"form":"add"`), "plan.serial.of.lanes.merge"},
+		{"scales of serial slices", serial(`"chain":{}`, `"form":"add","scaling":"row"`), "epilogue.scaling"},
+		{"scales of a serial tree", strings.Replace(serial(`"chain":{}`, `"form":"add","scaling":"tensor"`), `"serial":{"slices":2,"grain":64,"of":{"chain":{}}}`,
+			`"tree":{"k":0,"root":{"serial":true,"sum":[{},{}]}}`, 1), "epilogue.scaling"},
+		{"alpha in A of a fused step", in(`"form":"add"`, `"form":"alpha-in-a"`), "epilogue.form"},
+		{"alpha in A in f64", `{"schema_version":1,"step":"cuda-core/f64","plan":{"chain":{}},"epilogue":{"out":"f64","form":"alpha-in-a"}}`, "epilogue.form"},
 		{"a source that is a number", in(`"source":"H200"`, `"source":200`), "provenance.source"},
 	} {
 		p, err := Parse([]byte(c.text))
@@ -446,6 +485,21 @@ func TestMergesOfTrees(t *testing.T) {
 	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "plan.split.of.promote.merge") {
 		t.Errorf("a merge inside a split: %v", err)
 	}
+	p.Plan = plan.Strided(2, 8, plan.Dealt(2, 2, plan.Plain(), plan.Forward(), plan.In(format.F64)), plan.In(format.F32))
+	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "plan.lanes.of.lanes.merge") {
+		t.Errorf("a merge inside lanes: %v", err)
+	}
+	serial := func(m plan.Merge) plan.Plan {
+		return plan.Plan{Tree: &plan.Fixed{Root: &plan.Tree{Serial: true, Sum: []*plan.Tree{{}, {Sum: []*plan.Tree{{}}, Merge: &m}}}}}
+	}
+	p.Plan = serial(plan.In(format.F32))
+	if err := p.Validate(); err != nil {
+		t.Error(err)
+	}
+	p.Plan = serial(plan.In(format.S32))
+	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "plan.tree.root.sum[1].merge") {
+		t.Errorf("a merge below a serial root: %v", err)
+	}
 }
 
 // TestHostileProfiles: no text may take the reader down or much memory.
@@ -456,12 +510,25 @@ func TestHostileProfiles(t *testing.T) {
 		"deep tree":    `{"schema_version":1,"step":"hopper/bf16","plan":{"tree":{"k":0,"root":` + strings.Repeat(`{"merge":{"partial":"f32","sum":"f32"},"sum":[`, 4000) + `{}` + strings.Repeat(`]}`, 4000) + `}}}`,
 		"huge K":       `{"schema_version":1,"step":"hopper/bf16","plan":{"tree":{"k":4611686018427387904,"root":{}}}}`,
 		"long name":    `{"schema_version":1,"step":"` + strings.Repeat("x", 1<<20) + `"}`,
+		"deep lanes":   `{"schema_version":1,"step":"hopper/bf16","plan":` + strings.Repeat(`{"lanes":{"count":1,"run":1,"folds":[{"to":1}],"merge":{"partial":"f32","sum":"f32"},"of":`, 3000) + `{"chain":{}}` + strings.Repeat(`}}`, 3000) + `}`,
+		"many folds":   `{"schema_version":1,"step":"hopper/bf16","plan":{"lanes":{"count":2,"run":1,"merge":{"partial":"f32","sum":"f32"},"of":{"chain":{}},"folds":[` + strings.Repeat(`{"to":1},`, 1<<16) + `{"to":1}]}},"epilogue":{"out":"bf16","form":"add"}}`,
+		"long folds":   longFolds(1 << 16),
 		"many numbers": `{"schema_version":` + strings.Repeat("9", 1<<16) + `}`,
 	} {
 		if _, err := Parse([]byte(text)); err == nil {
 			t.Errorf("%s: was read", name)
 		}
 	}
+}
+
+// longFolds take one value off at a time: well formed, but a sum in every fold.
+func longFolds(lanes int) string {
+	var b strings.Builder
+	for to := lanes - 1; to >= 1; to-- {
+		fmt.Fprintf(&b, `{"to":%d},`, to)
+	}
+	return fmt.Sprintf(`{"schema_version":1,"step":"hopper/bf16","plan":{"lanes":{"count":%d,"run":1,"of":{"chain":{}},"folds":[%s],"merge":{"partial":"f32","sum":"f32"}}},"epilogue":{"out":"bf16","form":"add"}}`,
+		lanes, strings.TrimSuffix(b.String(), ","))
 }
 
 // TestUnknownNames: the error for an unknown name says it, and near ones that are known.
@@ -539,7 +606,7 @@ func TestDescribe(t *testing.T) {
 // TestEpilogueSentences: forms, scalings and outputs are told apart by their sentence.
 func TestEpilogueSentences(t *testing.T) {
 	seen := map[string]Epilogue{}
-	for _, form := range []Form{FormAdd, FormRoundThenAdd, FormFMAAlpha, FormFMABeta, FormHalf} {
+	for _, form := range []Form{FormAdd, FormRoundThenAdd, FormFMAAlpha, FormFMABeta, FormHalf, FormAlphaInA} {
 		for _, scaling := range []Scaling{ScalingNone, ScalingTensor, ScalingRow} {
 			for _, out := range []format.Format{format.F16, format.BF16, format.F32} {
 				e := Epilogue{Out: out, Form: form, Scaling: scaling}
@@ -575,6 +642,8 @@ func TestCheckOut(t *testing.T) {
 // FuzzParse: whatever is read is valid and has a stable canonical form.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(good))
+	f.Add([]byte(`{"schema_version":1,"step":"cuda-core/f32","plan":{` + lanesRule + `},"epilogue":{"out":"f32","form":"alpha-in-a"}}`))
+	f.Add([]byte(`{"schema_version":1,"step":"hopper/bf16","plan":{"serial":{"slices":2,"grain":64,"of":{` + lanesRule + `}}},"epilogue":{"out":"bf16","form":"add"}}`))
 	for _, p := range List() {
 		f.Add(p.JSON())
 	}

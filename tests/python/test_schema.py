@@ -83,6 +83,9 @@ FUSED: dict[str, Any] = {
 }
 MERGE = {"partial": "f32", "sum": "f32"}
 CHAIN: dict[str, Any] = {"chain": {}}
+LANES: dict[str, Any] = {"count": 4, "run": 2, "of": CHAIN, "folds": [{"to": 2}, {"to": 1}], "merge": MERGE}
+SERIAL: dict[str, Any] = {"slices": 3, "grain": 64, "of": CHAIN}
+FMA = {"kind": "fma", "a": "f32", "b": "f32", "group": 1, "result": "f32", "result_rounding": "nearest-even"}
 LEAF = {"chain": [{"start": 0, "stop": 4}]}
 REMOVED = object()
 
@@ -116,6 +119,17 @@ GOOD = {
     "strided tree": changed(
         ("plan", {"tree": {"k": 4, "root": {"chain": [{"start": i, "stop": 4, "step": 2, "pad": 1} for i in (0, 1)]}}})
     ),
+    "lanes": changed(("plan", {"lanes": LANES})),
+    "whole lanes": changed(("plan", {"lanes": {**LANES, "whole": True}})),
+    "one lane": changed(("plan", {"lanes": {**LANES, "count": 1, "folds": [{"to": 1}]}})),
+    "neighbours": changed(("plan", {"lanes": {**LANES, "folds": [{"to": n, "adjacent": True} for n in (2, 1)]}})),
+    "buffers": changed(("plan", {"lanes": {**LANES, "folds": [{"to": 1}], "buffers": 2}})),
+    "lanes of lanes": changed(("plan", {"lanes": {**LANES, "of": {"lanes": {**LANES, "of": {"lanes": LANES}}}}})),
+    "lanes in a split": changed(("plan", {"split": {**SERIAL, "of": {"lanes": LANES}, "merge": MERGE}})),
+    "serial": changed(("plan", {"serial": SERIAL})),
+    "serial lanes": changed(("plan", {"serial": {**SERIAL, "of": {"lanes": LANES}}})),
+    "serial tree": changed(("plan", {"tree": {"k": 4, "root": {"serial": True, "sum": [LEAF, {}]}}})),
+    "alpha in a": changed(("step", FMA), ("epilogue.form", "alpha-in-a")),
     "nan": changed(("step.nan", "0x7fc00000")),
     "scaling": changed(("epilogue.scaling", "row")),
 }
@@ -178,6 +192,31 @@ BAD = {
     "leaf with merge": changed(("plan", {"tree": {"k": 4, "root": {**LEAF, "merge": MERGE}}})),
     "range that starts early": changed(("plan", {"tree": {"k": 4, "root": {"chain": [{"start": -1, "stop": 4}]}}})),
     "negative k": changed(("plan", {"tree": {"k": -1, "root": {"chain": []}}})),
+    "lanes without folds": changed(("plan", {"lanes": {**LANES, "folds": []}})),
+    "lanes without a run": changed(("plan", {"lanes": {k: v for k, v in LANES.items() if k != "run"}})),
+    "no lanes": changed(("plan", {"lanes": {**LANES, "count": 0}})),
+    "too many lanes": changed(("plan", {"lanes": {**LANES, "count": 1 << 21}})),
+    "fold to nothing": changed(("plan", {"lanes": {**LANES, "folds": [{"to": 0}, {"to": 1}]}})),
+    "fold with more": changed(("plan", {"lanes": {**LANES, "folds": [{"to": 1, "by": 2}]}})),
+    "fold without to": changed(("plan", {"lanes": {**LANES, "folds": [{}]}})),
+    "buffers of a tree": changed(("plan", {"lanes": {**LANES, "buffers": 2}})),
+    "buffers of neighbours": changed(
+        ("plan", {"lanes": {**LANES, "folds": [{"to": 1, "adjacent": True}], "buffers": 2}})
+    ),
+    "negative buffers": changed(("plan", {"lanes": {**LANES, "folds": [{"to": 1}], "buffers": -1}})),
+    "tree inside lanes": changed(("plan", {"lanes": {**LANES, "of": {"tree": {"k": 4, "root": LEAF}}}})),
+    "serial inside lanes": changed(("plan", {"lanes": {**LANES, "of": {"serial": SERIAL}}})),
+    "serial inside serial": changed(("plan", {"serial": {**SERIAL, "of": {"serial": SERIAL}}})),
+    "serial with a merge": changed(("plan", {"serial": {**SERIAL, "merge": MERGE}})),
+    "serial with scales": changed(("plan", {"serial": SERIAL}), ("epilogue.scaling", "row")),
+    "serial leaf": changed(("plan", {"tree": {"k": 4, "root": {**LEAF, "serial": True}}})),
+    "serial root with a merge": changed(
+        ("plan", {"tree": {"k": 4, "root": {"serial": True, "sum": [LEAF], "merge": MERGE}}})
+    ),
+    "serial below the root": changed(
+        ("plan", {"tree": {"k": 4, "root": {"sum": [{"serial": True, "sum": [LEAF]}], "merge": MERGE}}})
+    ),
+    "alpha in a of a fused step": changed(("epilogue.form", "alpha-in-a")),
     "unknown form": changed(("epilogue.form", "fma")),
     "no form": changed(("epilogue.form", REMOVED)),
     "unknown scaling": changed(("epilogue.scaling", "block")),
@@ -223,8 +262,10 @@ def properties(name: str) -> Iterator[str]:
         ("chain", "plan/plan.go", "Chain"),
         ("split", "plan/plan.go", "Split"),
         ("promote", "plan/plan.go", "Promote"),
+        ("lanes", "plan/lanes.go", "Lanes"),
+        ("fold", "plan/lanes.go", "Fold"),
+        ("serial", "plan/serial.go", "Serial"),
         ("tree", "plan/plan.go", "Fixed"),
-        ("node", "plan/tree.go", "Tree"),
         ("range", "plan/tree.go", "Range"),
         ("merge", "plan/tree.go", "Merge"),
         ("epilogue", "profile/epilogue.go", "Epilogue"),
@@ -233,6 +274,11 @@ def properties(name: str) -> Iterator[str]:
 )
 def test_the_schema_has_the_fields_of_the_code(name: str, source: str, struct: str) -> None:
     assert set(properties(name)) == fields(source, struct)
+
+
+def test_the_schema_has_the_fields_of_a_node() -> None:
+    # The root may be of another kind than the nodes below it.
+    assert {*properties("node"), *properties("serial_root")} == fields("plan/tree.go", "Tree")
 
 
 def test_the_schema_has_the_fields_of_a_profile() -> None:
