@@ -48,9 +48,20 @@ func (a *Args) check() error {
 
 // checkOperands looks at every matrix that is read by itself.
 func (a *Args) checkOperands() error {
+	if err := a.checkProfile(); err != nil {
+		return err
+	}
+	return a.checkMatrices()
+}
+
+func (a *Args) checkProfile() error {
 	if a.Profile == nil {
 		return fail(KindArgument, "the profile is missing")
 	}
+	return nil
+}
+
+func (a *Args) checkMatrices() error {
 	for _, m := range []struct {
 		name     string
 		matrix   *Matrix
@@ -160,7 +171,10 @@ func tooMany(n, x, y uint64) bool {
 	return (over != 0 || more != 0) && x != 0 && y != 0
 }
 
-func (a *Args) checkFormats() error {
+func (a *Args) checkFormats() error { return a.checkFormatsWith((*Matrix).holdsTF32) }
+
+// checkFormatsWith asks holdsTF32, which reads a whole operand, only where the answer matters.
+func (a *Args) checkFormatsWith(holdsTF32 func(*Matrix) bool) error {
 	p := a.Profile
 	for _, o := range []struct {
 		name   string
@@ -171,7 +185,7 @@ func (a *Args) checkFormats() error {
 			continue
 		}
 		if o.matrix.Format == format.F32 && o.want == format.TF32 {
-			if o.matrix.holdsTF32() {
+			if holdsTF32(o.matrix) {
 				continue
 			}
 			return fail(KindFormat, "%s is f32, and how the kernels of profile %s round f32 to tf32 is not known: round it yourself, clearing the low 13 bits of every element",

@@ -8,7 +8,8 @@
 //     where a matrix lies in memory;
 //   - job.go, run.go: one multiplication made ready, cut into tiles, shared among threads; paths.go: which path runs a step;
 //   - tile.go, merge.go: a tile's summation tree, its chains run by a chainer: fused.go (kernels, then wide.go), fma.go,
-//     integers.go, oracle.go; panels.go and operand.go pack for them;
-//   - epilogue.go: from the merged sum to the stored element;
-//   - elements.go: the same for single elements.
+//     integers.go, oracle.go; spans.go, panels.go and operand.go cut and pack for them;
+//   - scalar.go: trees of so many short chains that elements are better walked one by one;
+//   - epilogue.go, serial.go: from the merged sum to the stored element;
+//   - elements.go, probe.go, blocks.go: the same for single elements, under one profile or many.
 package gemm

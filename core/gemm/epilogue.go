@@ -29,7 +29,10 @@ func newEpilogue(a *Args) epilogue {
 		args: a, form: a.Profile.Epilogue.Form, scale: a.Profile.Epilogue.Scaling, out: a.D.Format, size: a.D.elementSize(),
 		alpha: float32(a.Alpha), beta: float32(a.Beta), alpha64: a.Alpha, beta64: a.Beta,
 	}
-	e.plain = a.C == nil && a.Alpha == 1 && e.scale == profile.ScalingNone
+	if e.form.InOperand() { // alpha has been multiplied into it
+		e.alpha, e.alpha64 = 1, 1
+	}
+	e.plain = a.C == nil && e.alpha64 == 1 && e.scale == profile.ScalingNone
 	return e
 }
 
@@ -128,7 +131,7 @@ func (e *epilogue) element32(batch, row, column int, acc float32) uint64 {
 		acc = float32(float32(acc*e.args.ScaleB[column]) * e.args.ScaleA[row])
 	}
 	c := e.args.C
-	if e.form == profile.FormHalf {
+	if e.form == profile.FormHalf || e.form == profile.FormHalfAlpha {
 		return e.half(batch, row, column, acc)
 	}
 	if c == nil {
@@ -148,18 +151,29 @@ func (e *epilogue) element32(batch, row, column int, acc float32) uint64 {
 		return e.narrow(simd.FMA32(e.alpha, acc, float32(e.beta*addend)))
 	case profile.FormFMABeta:
 		return e.narrow(simd.FMA32(e.beta, addend, float32(e.alpha*acc)))
+	case profile.FormAlphaInA, profile.FormAlphaInB:
+		return e.narrow(simd.FMA32(e.beta, addend, acc))
 	}
 	return e.narrow(acc + addend)
 }
 
-// half is the f16 accumulator's epilogue: h(beta·c + h(alpha·acc)), alpha and beta rounded to f16 first.
+// half is the f16 accumulator's epilogue: h(beta·c + h(alpha·acc)), or h(alpha·acc + h(beta·c)); alpha and beta are rounded
+// to f16 first.
 func (e *epilogue) half(batch, row, column int, acc float32) uint64 {
 	alpha, beta := roundFloat32(e.alpha, format.F16), roundFloat32(e.beta, format.F16)
-	if e.alpha != 1 {
-		acc = roundToHalf(float64(float64(alpha)*float64(acc)), math.Copysign(0, -1)) // exact: 11 bits by at most 24
+	// Products in f64 are exact: 11 bits by at most 24.
+	times := func(scale, v float32) float64 { return float64(float64(scale) * float64(v)) }
+	none := math.Copysign(0, -1) // changes nothing it is added to
+	c := e.args.C
+	if c != nil && e.form == profile.FormHalfAlpha {
+		addend := roundToHalf(times(beta, widen(c.Bits(batch, row, column), c.Format)), none)
+		return e.narrow(roundToHalf(times(alpha, acc), float64(addend)))
 	}
-	if c := e.args.C; c != nil {
-		acc = roundToHalf(float64(float64(beta)*float64(widen(c.Bits(batch, row, column), c.Format))), float64(acc))
+	if e.alpha != 1 {
+		acc = roundToHalf(times(alpha, acc), none)
+	}
+	if c != nil {
+		acc = roundToHalf(times(beta, widen(c.Bits(batch, row, column), c.Format)), float64(acc))
 	}
 	return e.narrow(acc)
 }

@@ -3,34 +3,28 @@ package gemm
 import (
 	"math"
 
-	"github.com/hawkeye-audit/hawkeye/core/plan"
 	"github.com/hawkeye-audit/hawkeye/simd"
 )
 
 // chain32 runs chains of f32 fused multiply-adds.
 type chain32 struct {
 	float32Merge
-	panels[simd.Panel32]
-	kernel *simd.Chain32
+	panels[simd.Panel32, float32]
 }
 
 func newChain32(j *job, memory *workspace) *chain32 {
 	k := simd.Chain32Kernel(j.level)
-	return &chain32{float32Merge: float32Merge{j.level}, kernel: k, panels: panels[simd.Panel32]{job: j, memory: &memory.chain32, mr: k.MR, nr: k.NR, kc: k.KC, packA: k.PackA, packB: k.PackB}}
+	c := &chain32{float32Merge{j.level}, newPanels[simd.Panel32, float32](j, &memory.chain32, cacheOf(j, func(c *panelCaches) *panelCache[simd.Panel32] { return &c.chain32 }), k.MR, k.NR, k.KC)}
+	c.packA, c.packB, c.kernel, c.pad = k.PackA, k.PackB, k.Run, padZero[float32]
+	return c
 }
 
-func (c *chain32) chain(acc []float32, ld int, t tile, ranges []plan.Range) {
-	for _, r := range ranges {
-		c.strips(t, r, func(row, column int, a, b *simd.Panel32, _, _ int) {
-			c.kernel.Run(acc[row*ld+column:], ld, a, b)
-		})
-		if r.Pad > 0 {
-			padZero(acc)
-		}
-		if c.job.stopped() {
-			return
-		}
+// cacheOf is one of the job's panel caches, nil where it has none.
+func cacheOf[P any](j *job, choose func(*panelCaches) *panelCache[P]) *panelCache[P] {
+	if j.caches == nil {
+		return nil
 	}
+	return choose(j.caches)
 }
 
 // padZero adds the +0 of padding products: it turns -0 into +0 and changes nothing else.
@@ -46,43 +40,31 @@ func padZero[T float32 | float64](acc []T) {
 // tile that meets one is done again element by element.
 type chain64 struct {
 	float64Merge
-	panels[simd.Panel64]
-	kernel *simd.Chain64
+	panels[simd.Panel64, float64]
 }
 
 func newChain64(j *job, memory *workspace) *chain64 {
 	k := simd.Chain64Kernel(j.level)
-	return &chain64{kernel: k, panels: panels[simd.Panel64]{job: j, memory: &memory.chain64, mr: k.MR, nr: k.NR, kc: k.KC, packA: k.PackA, packB: k.PackB}}
+	c := &chain64{panels: newPanels[simd.Panel64, float64](j, &memory.chain64, cacheOf(j, func(c *panelCaches) *panelCache[simd.Panel64] { return &c.chain64 }), k.MR, k.NR, k.KC)}
+	c.packA, c.packB, c.kernel, c.redo, c.pad = k.PackA, k.PackB, k.Run, c.scalar, padZero[float64]
+	return c
 }
 
-func (c *chain64) chain(acc []float64, ld int, t tile, ranges []plan.Range) {
-	for _, r := range ranges {
-		c.strips(t, r, func(row, column int, a, b *simd.Panel64, k, n int) {
-			if !c.kernel.Run(acc[row*ld+column:], ld, a, b) {
-				c.scalar(acc, ld, t, row, column, k, r.Stride(), n)
-			}
-		})
-		if r.Pad > 0 {
-			padZero(acc)
-		}
-		if c.job.stopped() {
-			return
-		}
-	}
-}
-
-func (c *chain64) scalar(acc []float64, ld int, t tile, row, column, k, stride, n int) {
+func (c *chain64) scalar(acc []float64, ld int, t tile, row, column int, s *span) {
 	j := c.job
-	a, b := make([]uint64, n), make([]uint64, n)
+	a, b := make([]uint64, s.n), make([]uint64, s.n)
 	for r := row; r < min(row+c.mr, t.rows); r++ {
-		for i := range n {
-			a[i] = j.rows.bits(t.batch, t.row+r, k+i*stride)
+		for i := range a {
+			a[i] = j.rows.bits(t.batch, t.row+r, s.at(i))
 		}
 		for col := column; col < min(column+c.nr, t.columns); col++ {
+			if !j.wants(t.row+r, t.column+col) {
+				continue
+			}
 			start := acc[r*ld+col]
 			v := start
-			for i := range n {
-				b[i] = j.columns.bits(t.batch, t.column+col, k+i*stride)
+			for i := range b {
+				b[i] = j.columns.bits(t.batch, t.column+col, s.at(i))
 				v = math.FMA(math.Float64frombits(a[i]), math.Float64frombits(b[i]), v)
 			}
 			if v != v {

@@ -25,10 +25,15 @@ type job struct {
 	swapped  bool
 	batch    int
 	epilogue epilogue
-	cancel   atomic.Bool
-	done     atomic.Uint64
-	total    uint64
-	ctx      context.Context
+	// Of a probe: packed strips kept from one candidate to the next, and which elements are asked for (nil: all), so that
+	// paths without vectors may leave out the others.
+	caches *panelCaches
+	wanted []bool
+	cancel *atomic.Bool // shared by the tiles of a probe
+	size   treeSize
+	done   atomic.Uint64
+	total  uint64
+	ctx    context.Context
 }
 
 func (j *job) stopped() bool {
@@ -37,8 +42,25 @@ func (j *job) stopped() bool {
 
 func (j *job) progress(multiplyAdds int) { j.done.Add(uint64(multiplyAdds)) }
 
+// wants tells whether an element is asked for.
+func (j *job) wants(row, column int) bool {
+	return j.wanted == nil || j.wanted[row*j.columns.lanes+column]
+}
+
 func newJob(ctx context.Context, a *Args) (*job, error) {
-	j := &job{args: a, step: a.Profile.Step, level: simd.Active(), batch: a.D.Batch, ctx: ctx}
+	j, err := newCall(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	j.operands(a, a.Rows, a.Columns)
+	j.total = uint64(j.batch) * uint64(j.rows.lanes) * uint64(j.columns.lanes) * uint64(a.A.Columns)
+	j.foldBatch()
+	return j, nil
+}
+
+// newCall makes of a job what does not depend on where the operands lie: profile, level, tree.
+func newCall(ctx context.Context, a *Args) (*job, error) {
+	j := &job{args: a, step: a.Profile.Step, level: simd.Active(), batch: a.D.Batch, ctx: ctx, cancel: new(atomic.Bool)}
 	if a.Level != nil {
 		if j.level = *a.Level; !slices.Contains(simd.Levels(), j.level) {
 			return nil, fail(KindUnsupported, "this processor does not run the instruction set %d %s", j.level, j.level)
@@ -60,16 +82,41 @@ func newJob(ctx context.Context, a *Args) (*job, error) {
 	if err != nil {
 		return nil, fail(KindUnsupported, "profile %s: %v", profileName(a.Profile), err)
 	}
-	j.tree = tree
+	j.tree, j.size = tree, sizeOf(tree)
 	if a.Start != nil && !tree.Leaf() {
 		return nil, fail(KindUnsupported, "start goes with a plan of one accumulator; %s has %d", profileName(a.Profile), tree.Leaves())
 	}
-	j.rows = operandOf(a.A, j.step.A, j.step.InputRounding, true, a.Rows)
-	j.columns = operandOf(a.B, j.step.B, j.step.InputRounding, false, a.Columns)
+	if err := j.checkSerial(); err != nil {
+		return nil, err
+	}
+	return j, j.checkAlphaInOperand()
+}
+
+// operands points the job at its operands, of which it takes the rows and columns listed (nil: all), and at its output.
+func (j *job) operands(a *Args, rows, columns []int) {
+	j.rows = operandOf(a.A, j.step.A, j.step.InputRounding, true, rows)
+	j.columns = operandOf(a.B, j.step.B, j.step.InputRounding, false, columns)
 	j.epilogue = newEpilogue(a)
-	j.total = uint64(j.batch) * uint64(j.rows.lanes) * uint64(j.columns.lanes) * uint64(a.A.Columns)
-	j.foldBatch()
-	return j, nil
+	switch alpha := float32(a.Alpha); {
+	case alpha == 1:
+	case a.Profile.Epilogue.Form == profile.FormAlphaInA:
+		j.rows, j.step.A = j.rows.multiplied(alpha), format.F32
+	case a.Profile.Epilogue.Form == profile.FormAlphaInB:
+		j.columns, j.step.B = j.columns.multiplied(alpha), format.F32
+	}
+}
+
+// checkAlphaInOperand refuses operands of which the product with alpha is not known: only f32, f16 and bf16 were measured to be
+// widened to f32 before they are multiplied.
+func (j *job) checkAlphaInOperand() error {
+	into := j.step.A
+	if j.args.Profile.Epilogue.Form == profile.FormAlphaInB {
+		into = j.step.B
+	}
+	if j.args.Profile.Epilogue.Form.InOperand() && !chainFormat32(into) {
+		return fail(KindUnsupported, "profile %s: how alpha is multiplied into elements of %v is not known", profileName(j.args.Profile), into)
+	}
+	return nil
 }
 
 // foldBatch makes one tall matrix of a batch that shares B, where the rows of A and D go on from one matrix to the next:

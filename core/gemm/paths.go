@@ -89,29 +89,24 @@ func (j *job) newRunner(memory *workspace) (r runner, rowPad, columnPad int) {
 	switch {
 	case p.Result == format.F64:
 		if j.fastFMA() {
-			return runnerOf[float64](j, newChain64(j, memory), &memory.float64s, j.epilogue.store64)
+			return runnerOf(j, newChain64(j, memory), &memory.float64s, j.epilogue.out64())
 		}
-		return runnerOf[float64](j, &oracle64{scalarModel: scalarModel{job: j}}, &memory.float64s, j.epilogue.store64)
+		return runnerOf(j, &oracle64{scalarModel: scalarModel{job: j}}, &memory.float64s, j.epilogue.out64())
 	case p.Result == format.S32:
 		if j.level != simd.Oracle && p.Kind == step.Integer && int8Format(p.A) && int8Format(p.B) {
-			return runnerOf[int32](j, newIntegers(j, memory), &memory.int32s, j.epilogue.storeInt)
+			return runnerOf(j, newIntegers(j, memory), &memory.int32s, j.epilogue.outInt())
 		}
-		return runnerOf[int32](j, &oracleInt{scalarModel: scalarModel{job: j}}, &memory.int32s, j.epilogue.storeInt)
+		return runnerOf(j, &oracleInt{scalarModel: scalarModel{job: j}}, &memory.int32s, j.epilogue.outInt())
 	case j.level != simd.Oracle && wideFits(p):
-		return runnerOf[float32](j, newFusedChainer(j, memory), &memory.float32s, j.epilogue.store32)
+		return runnerOf(j, newFusedChainer(j, memory), &memory.float32s, j.epilogue.out32())
 	case j.fastFMA():
-		return runnerOf[float32](j, newChain32(j, memory), &memory.float32s, j.epilogue.store32)
+		return runnerOf(j, newChain32(j, memory), &memory.float32s, j.epilogue.out32())
 	}
-	return runnerOf[float32](j, &oracle32{scalarModel: scalarModel{job: j}, half: p.Result == format.F16}, &memory.float32s, j.epilogue.store32)
+	return runnerOf(j, &oracle32{scalarModel: scalarModel{job: j}, half: p.Result == format.F16}, &memory.float32s, j.epilogue.out32())
 }
 
-func runnerOf[T accumulator](j *job, c chainer[T], memory *levels[T], store func(*job, tile, []T, int)) (runner, int, int) {
+func runnerOf[T accumulator](j *job, c chainer[T], memory *levels[T], o output[T]) (runner, int, int) {
 	e := &evaluator[T]{chainer: c, levels: memory, stopped: j.stopped, start: startOf[T](j)}
 	rowPad, columnPad := c.padding()
-	return func(t tile) {
-		acc, ld := e.evaluate(j.tree, t)
-		if !j.stopped() {
-			store(j, t, acc, ld)
-		}
-	}, rowPad, columnPad
+	return func(t tile) { outputTile(j, t, e.evaluate, o) }, rowPad, columnPad
 }

@@ -57,6 +57,8 @@ type restrict struct {
 	profile *profile.Profile
 	kind    string
 	plain   bool // nothing but A·B: no addend, scales, start, selection
+	long    bool // sums of hundreds of products
+	plan    func(r *rand.Rand, s step.Params, k int) plan.Plan
 }
 
 // runnable are the catalogue's profiles that package gemm runs at full speed.
@@ -87,6 +89,9 @@ func newProblem(seed uint64, known []*profile.Profile, limit restrict) *problem 
 	s := prof.Step
 
 	batch, m, n, k := sizes(r, limit.work)
+	if limit.long && batch*m*n > 0 {
+		k = min(limit.work/(batch*m*n), 100+r.IntN(2000))
+	}
 	p.kind = limit.kind
 	if kinds := inputKinds(s.A, s.B); p.kind == "" {
 		p.kind = pick(r, kinds...)
@@ -115,7 +120,14 @@ func newProblem(seed uint64, known []*profile.Profile, limit restrict) *problem 
 	if r.IntN(5) > 0 {
 		prof.Plan = randomPlan(r, s, k)
 	}
+	if limit.plan != nil {
+		prof.Plan = limit.plan(r, s, k)
+	}
 	prof.Epilogue = randomEpilogue(r, s)
+	serial := isSerial(&prof.Plan)
+	if serial {
+		prof.Epilogue.Scaling = profile.ScalingNone // how scales enter is not known
+	}
 	out := prof.Epilogue.Out
 	if r.IntN(4) == 0 { // D's format overrides the profile's
 		out = randomOut(r, s)
@@ -134,6 +146,9 @@ func newProblem(seed uint64, known []*profile.Profile, limit restrict) *problem 
 		prof.Epilogue = profile.Epilogue{Out: out, Form: profile.FormAdd}
 	} else {
 		p.addEpilogue(r, &args, out, batch, m, n, k)
+		if serial && !prof.Epilogue.Form.InOperand() {
+			args.Alpha = 1 // nor how alpha does
+		}
 		if tree, err := prof.Plan.Expand(k); err == nil && tree.Leaf() && r.IntN(4) == 0 {
 			kind := pick(r, "bits", "mixed", "finite", "zeros")
 			args.Start = placed(r, s.Result, batch, rows, columns, true, handMadeElements(r, s.Result, kind, batch*rows*columns))
@@ -264,7 +279,10 @@ func randomEpilogue(r *rand.Rand, s step.Params) profile.Epilogue {
 	}
 	e.Form = pick(r, profile.FormAdd, profile.FormRoundThenAdd, profile.FormFMAAlpha, profile.FormFMABeta)
 	if s.Result == format.F16 && r.IntN(2) == 0 {
-		e.Form = profile.FormHalf
+		e.Form = pick(r, profile.FormHalf, profile.FormHalfAlpha)
+	}
+	if takesAlphaInA(s) && r.IntN(2) == 0 {
+		e.Form = pick(r, profile.FormAlphaInA, profile.FormAlphaInB)
 	}
 	if s.Result == format.F32 && r.IntN(6) == 0 {
 		e.Scaling = pick(r, profile.ScalingTensor, profile.ScalingRow)
@@ -321,9 +339,17 @@ func randomPlan(r *rand.Rand, s step.Params, k int) plan.Plan {
 		}
 		return plan.Tiled(pick(r, plan.ResidueFirst, plan.ResidueLast), pick(r, 1, 2, 3, 4, 7, 8, 16, 24, 32, 64))
 	}
-	switch r.IntN(6) {
+	switch r.IntN(9) {
 	case 0, 1:
 		return chain()
+	case 6, 7:
+		return randomLanes(r, s, k, chain())
+	case 8:
+		of := chain()
+		if r.IntN(3) == 0 {
+			of = randomLanes(r, s, k, of)
+		}
+		return plan.SerialK(1+r.IntN(9), pick(r, 1, 2, 3, 4, 8, 16), of)
 	case 2, 3:
 		m := randomMerge(r, s)
 		of := chain()
@@ -364,7 +390,46 @@ func randomPlan(r *rand.Rand, s step.Params, k int) plan.Plan {
 	if partial && len(pieces) > 1 {
 		pieces = pieces[1:]
 	}
-	return plan.Plan{Tree: &plan.Fixed{K: k, Partial: partial, Root: randomTree(r, s, pieces)}}
+	root := randomTree(r, s, pieces)
+	if len(root.Sum) > 0 && r.IntN(4) == 0 {
+		root.Merge, root.Serial = nil, true
+	}
+	return plan.Plan{Tree: &plan.Fixed{K: k, Partial: partial, Root: root}}
+}
+
+// takesAlphaInA tells whether alpha may be multiplied into the step's A (and its B, which is of the same formats).
+func takesAlphaInA(s step.Params) bool {
+	chain := func(f format.Format) bool { return f == format.F32 || f == format.F16 || f == format.BF16 }
+	return s.Kind == step.FMA && s.Result == format.F32 && chain(s.A) && chain(s.B)
+}
+
+// isSerial tells whether sums pass through the output.
+func isSerial(p *plan.Plan) bool {
+	return p.Serial != nil || p.Tree != nil && p.Tree.Root.Serial
+}
+
+// randomLanes deals k to lanes, sometimes those of a lane to further ones, and adds them in some order.
+func randomLanes(r *rand.Rand, s step.Params, k int, of plan.Plan) plan.Plan {
+	if r.IntN(4) == 0 {
+		of = randomLanes(r, s, k, of)
+	}
+	if r.IntN(8) == 0 && s.Result == format.F32 {
+		return plan.Dot(1+r.IntN(2), 1+r.IntN(2), randomMerge(r, s))
+	}
+	l := &plan.Lanes{Count: 1 + r.IntN(9), Run: pick(r, 1, 1, 2, 3, 4, 8, 16, 64), Whole: r.IntN(3) == 0, Of: &of, Merge: randomMerge(r, s)}
+	switch r.IntN(4) {
+	case 0:
+		l.Count = 1 << r.IntN(6)
+		l.Folds = plan.CountDown(l.Count)
+	case 1:
+		l.Count = 1 << r.IntN(6)
+		l.Folds = plan.Neighbours(l.Count)
+	case 2:
+		l.Folds, l.Buffers = plan.Forward(), 1+r.IntN(l.Count)
+	default:
+		l.Folds = plan.Forward()
+	}
+	return plan.Plan{Lanes: l}
 }
 
 func randomTree(r *rand.Rand, s step.Params, pieces []plan.Range) *plan.Tree {

@@ -11,6 +11,7 @@ import (
 	"github.com/hawkeye-audit/hawkeye/core/gemm"
 	"github.com/hawkeye-audit/hawkeye/core/plan"
 	"github.com/hawkeye-audit/hawkeye/core/profile"
+	"github.com/hawkeye-audit/hawkeye/core/step"
 )
 
 // The reference computes single output elements by the definitions: the step's scalar model along the tree the plan
@@ -126,8 +127,29 @@ func newReference(a *gemm.Args) *reference {
 // element is the output element's bits, and whether which NaN it is may be asked for.
 func (r *reference) element(batch, row, column int) (bits uint64, anyNaN bool) {
 	r.batch, r.row, r.column = batch, row, column
-	acc := r.walk(r.tree)
-	return r.epilogue(acc)
+	if !r.tree.Serial {
+		return r.epilogue(r.walk(r.tree))
+	}
+	// The first slice's sum goes through the epilogue, the others are added to the output in the accumulator's type.
+	out, wide := r.args.D.Format, r.args.Profile.Step.Result
+	for i, slice := range r.tree.Sum {
+		acc := r.walk(slice)
+		if i == 0 {
+			bits, anyNaN = r.epilogue(acc)
+			continue
+		}
+		d := realOf(bits, out)
+		switch {
+		case wide == format.S32:
+			bits = uint64(uint32(bits) + uint32(roundedBits(acc, format.S32)))
+		case wide == format.F64 && acc.class == format.NaN:
+			bits, anyNaN = acc.nan, false // of two NaNs the further slice's
+		case wide == format.F64 && d.class == format.NaN:
+		default:
+			bits = roundedBits(rounded(sum(d, acc), wide), out)
+		}
+	}
+	return bits, anyNaN
 }
 
 func (r *reference) operands(k int) (a, b uint64) {
@@ -140,7 +162,32 @@ func (r *reference) operands(k int) (a, b uint64) {
 	if x.B.Format == format.F32 && p.B == format.TF32 {
 		b = p.Input(uint32(b))
 	}
+	if float32(x.Alpha) != 1 {
+		scaled := func(v uint64, f format.Format) uint64 {
+			return roundedBits(rounded(product(realOf(f32bits(float32(x.Alpha)), format.F32), realOf(v, f)), format.F32), format.F32)
+		}
+		switch x.Profile.Epilogue.Form {
+		case profile.FormAlphaInA:
+			a = scaled(a, p.A)
+		case profile.FormAlphaInB:
+			b = scaled(b, p.B)
+		}
+	}
 	return a, b
+}
+
+// step is the step as it is run: where alpha is multiplied into A, the products are those of f32 elements.
+func (r *reference) step() step.Params {
+	p := r.args.Profile.Step
+	if float32(r.args.Alpha) != 1 {
+		switch r.args.Profile.Epilogue.Form {
+		case profile.FormAlphaInA:
+			p.A = format.F32
+		case profile.FormAlphaInB:
+			p.B = format.F32
+		}
+	}
+	return p
 }
 
 // whole is the element's place among all rows and columns.
@@ -156,7 +203,7 @@ func (r *reference) whole() (row, column int) {
 }
 
 func (r *reference) walk(t *plan.Tree) real {
-	p := r.args.Profile.Step
+	p := r.step()
 	if len(t.Sum) == 0 {
 		acc := uint64(0)
 		if s := r.args.Start; s != nil {
@@ -230,11 +277,22 @@ func (r *reference) epilogue(acc real) (bits uint64, anyNaN bool) {
 		acc = rounded(product(acc, realOf(f32bits(a.ScaleA[row]), format.F32)), format.F32)
 	}
 	alpha, beta := scalar(a.Alpha), scalar(a.Beta)
+	if p.Epilogue.Form.InOperand() {
+		if a.C == nil {
+			return roundedBits(acc, out), false
+		}
+		return roundedBits(rounded(fma(beta, r.addend(row, column), acc), wide), out), false
+	}
 	scaled := acc
 	if a.Alpha != 1 {
 		scaled = rounded(product(alpha, acc), wide)
 	}
-	if p.Epilogue.Form == profile.FormHalf {
+	if p.Epilogue.Form == profile.FormHalfAlpha && a.C != nil {
+		h := format.F16
+		addend := rounded(product(rounded(beta, h), r.addend(row, column)), h)
+		return roundedBits(rounded(fma(rounded(alpha, h), acc, addend), h), out), false
+	}
+	if p.Epilogue.Form == profile.FormHalf || p.Epilogue.Form == profile.FormHalfAlpha {
 		h := format.F16
 		if a.Alpha != 1 {
 			acc = rounded(product(rounded(alpha, h), acc), h)

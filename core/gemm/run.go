@@ -20,6 +20,11 @@ const (
 	mergedRows = 128
 	// The scalar model is slow enough that small tiles balance and stop better.
 	oracleTile = 16
+	// Elements walked one by one need no large tiles either.
+	aloneTile = 8
+	// scatteredBytes is how much of an operand a tile may read where it reads it in many passes, so that all but the first
+	// find it in the second cache.
+	scatteredBytes = 256 << 10
 )
 
 // progressInterval is how often the calling goroutine reports.
@@ -56,13 +61,22 @@ func run(ctx context.Context, a *Args) error {
 	}
 	memory := workspaces.Get().(*workspace)
 	defer workspaces.Put(memory)
+	if j.level != simd.Oracle && j.fastFMA() && j.alone(j.rows.lanes*j.columns.lanes, j.rows.lanes, j.columns.lanes) {
+		tiles := j.cut(threads, aloneTile, aloneTile, 1, 1)
+		return j.run(j.tileRunner, j.tileRunner(memory), tiles, min(threads, tiles.count))
+	}
 	first, rowPad, columnPad := j.newRunner(memory)
 	if wasted(j.columns.lanes, rowPad, j.rows.lanes, columnPad) < wasted(j.rows.lanes, rowPad, j.columns.lanes, columnPad) {
 		j.rows, j.columns, j.swapped = j.columns, j.rows, true
 		first, rowPad, columnPad = j.newRunner(memory)
 	}
-	tiles := j.cut(threads, rowPad, columnPad)
-	return j.run(first, tiles, min(threads, tiles.count))
+	rowTile, columnTile := j.tileSize()
+	tiles := j.cut(threads, rowTile, columnTile, rowPad, columnPad)
+	again := func(memory *workspace) runner {
+		r, _, _ := j.newRunner(memory)
+		return r
+	}
+	return j.run(again, first, tiles, min(threads, tiles.count))
 }
 
 // wasted counts the accumulators that padding to whole kernel tiles adds.
@@ -78,14 +92,31 @@ type tiling struct {
 	count                              int
 }
 
-func (j *job) cut(threads, rowPad, columnPad int) tiling {
-	t := tiling{rows: j.rows.lanes, columns: j.columns.lanes, rowTile: tileRows, columnTile: tileColumns}
-	if j.tree.Depth() > 1 {
-		t.rowTile = mergedRows
-	}
+// tileSize is how large tiles may become.
+func (j *job) tileSize() (rows, columns int) {
 	if j.level == simd.Oracle {
-		t.rowTile, t.columnTile = oracleTile, oracleTile
+		return oracleTile, oracleTile
 	}
+	rows, columns = tileRows, tileColumns
+	if j.tree.Depth() > 1 {
+		rows = mergedRows
+	}
+	// Chains that together read whole lines of memory, each a few bytes of them; but not where chains are so short that it is
+	// their number that counts.
+	if j.size.scattered*2 > j.size.products && j.size.leaves*16 < j.size.products {
+		fit := func(o *operand, lanes int) int {
+			if o.laneStride == 1 {
+				return lanes
+			}
+			return min(lanes, max(scatteredBytes/max(j.args.A.Columns*o.size, 1), 1))
+		}
+		rows, columns = fit(&j.rows, rows), fit(&j.columns, columns)
+	}
+	return rows, columns
+}
+
+func (j *job) cut(threads, rowTile, columnTile, rowPad, columnPad int) tiling {
+	t := tiling{rows: j.rows.lanes, columns: j.columns.lanes, rowTile: rowTile, columnTile: columnTile}
 	count := func() int {
 		t.rowTile, t.columnTile = roundUp(min(t.rowTile, t.rows), rowPad), roundUp(min(t.columnTile, t.columns), columnPad)
 		t.down, t.across = ceilDiv(t.rows, t.rowTile), ceilDiv(t.columns, t.columnTile)
@@ -117,7 +148,7 @@ func (t *tiling) tile(i int) tile {
 	return tile{batch: batch, row: row, rows: min(t.rowTile, t.rows-row), column: column, columns: min(t.columnTile, t.columns-column)}
 }
 
-func (j *job) run(first runner, tiles tiling, threads int) error {
+func (j *job) run(again func(*workspace) runner, first runner, tiles tiling, threads int) error {
 	if threads <= 1 && j.args.Progress == nil && j.ctx.Done() == nil {
 		return guard(func() {
 			simd.WithDefaultFloats(func() {
@@ -136,7 +167,7 @@ func (j *job) run(first runner, tiles tiling, threads int) error {
 				if w > 0 {
 					memory := workspaces.Get().(*workspace)
 					defer workspaces.Put(memory)
-					run, _, _ = j.newRunner(memory)
+					run = again(memory)
 				}
 				simd.WithDefaultFloats(func() {
 					for !j.stopped() {

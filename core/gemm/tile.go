@@ -14,10 +14,11 @@ type accumulator interface {
 	float32 | float64 | int32
 }
 
-// chainer continues the accumulators of a tile through one chain. acc holds the tile with a row stride of ld, padded to
-// whole kernel tiles; it starts at +0.
+// chainer continues the accumulators of a tile through one chain. acc holds the tile with a row stride of ld, its columns
+// padded to whole kernel tiles; it starts at +0.
 type chainer[T accumulator] interface {
-	// padding gives the multiples to which a tile's rows and columns are padded in memory.
+	// padding gives a kernel tile's rows and columns. A tile's columns are padded to them in memory; its rows are not,
+	// since kernels leave rows alone that a panel lacks.
 	padding() (rows, columns int)
 	// chain runs the ranges in order; it returns early, with acc unspecified, once the job is stopped.
 	chain(acc []T, ld int, t tile, ranges []plan.Range)
@@ -38,8 +39,8 @@ type evaluator[T accumulator] struct {
 
 // evaluate returns the merged sums of the tile and their row stride.
 func (e *evaluator[T]) evaluate(tree *plan.Tree, t tile) ([]T, int) {
-	r, c := e.chainer.padding()
-	rows, ld := roundUp(t.rows, r), roundUp(t.columns, c)
+	_, c := e.chainer.padding()
+	rows, ld := t.rows, roundUp(t.columns, c)
 	e.walk(tree, t, 0, rows, ld)
 	return (*e.levels)[0][:rows*ld], ld
 }

@@ -99,7 +99,8 @@ type wideStrip struct {
 	filled   bool
 }
 
-func (s *wideStrip) fill(o *operand, d *decoder, batch, lane, lanes, k, stride, n int) {
+func (s *wideStrip) fill(o *operand, d *decoder, batch, lane, lanes int, p *span) {
+	n := p.n
 	s.elements = slices.Grow(s.elements[:0], lanes*n)[:lanes*n]
 	s.special = slices.Grow(s.special[:0], lanes)[:lanes]
 	s.greatest = slices.Grow(s.greatest[:0], lanes)[:lanes]
@@ -107,7 +108,7 @@ func (s *wideStrip) fill(o *operand, d *decoder, batch, lane, lanes, k, stride, 
 	for l := range lanes {
 		s.special[l], s.greatest[l] = false, zeroExponent
 		for i := range n {
-			e := d.decode(o.bits(batch, lane+l, k+i*stride))
+			e := d.decode(o.bits(batch, lane+l, p.at(i)))
 			s.elements[l*n+i] = e
 			s.greatest[l] = max(s.greatest[l], int(e.exponent))
 			if e.class >= format.Inf {

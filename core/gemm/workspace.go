@@ -17,10 +17,10 @@ type workspace struct {
 	int8     packed[simd.PanelInt8]
 	fused    packed[simd.FusedPanel]
 	far      packed[simd.FarPanel]
-	farA     []bool // which row panels of far are packed for the current strip,
-	farB     bool   // and whether the column panel is
 	wideA    []wideStrip
 	wideB    wideStrip
+	alone32  aloneMemory[float32]
+	alone64  aloneMemory[float64]
 }
 
 // levels holds an accumulator tile for every level of a summation tree.

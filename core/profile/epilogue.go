@@ -14,18 +14,24 @@ import (
 // on an H200, docs/arithmetic.md.
 type Form string
 
-// The forms. Without an addend every form but FormHalf and FormAlphaInA gives rne(acc), or rne(alpha·acc) where alpha is
-// not 1.
+// The forms. Without an addend every form but those in f16 and those with alpha in an operand gives rne(acc), or
+// rne(alpha·acc) where alpha is not 1.
 const (
 	FormAdd          Form = "add"            // rne(acc + c); alpha = beta = 1
 	FormRoundThenAdd Form = "round-then-add" // rne(rne(alpha·acc) + c); beta = 1
 	FormFMAAlpha     Form = "fma-alpha"      // rne(fma(alpha, acc, beta·c))
 	FormFMABeta      Form = "fma-beta"       // rne(fma(beta, c, alpha·acc))
 	FormHalf         Form = "half"           // h(beta·c + h(alpha·acc)) in f16, alpha and beta rounded to f16
+	FormHalfAlpha    Form = "half-alpha"     // h(alpha·acc + h(beta·c)), likewise (one kernel measured, h1688)
 	// FormAlphaInA multiplies every element of A by alpha, rounded to nearest even in f32, before the products. What
 	// follows knows of no alpha: rne(fma(beta, c, acc)), rne(acc) without an addend (gemmSN_TN; one case measured).
 	FormAlphaInA Form = "alpha-in-a"
+	// FormAlphaInB is the same with B (gemv2T, where the vector is the second operand).
+	FormAlphaInB Form = "alpha-in-b"
 )
+
+// InOperand tells whether alpha is multiplied into an operand before the products; what follows knows of no alpha.
+func (f Form) InOperand() bool { return f == FormAlphaInA || f == FormAlphaInB }
 
 // Scaling says how the scales of f8 operands enter.
 type Scaling string
@@ -48,16 +54,16 @@ func (e *Epilogue) validate(path string, s *step.Params) error {
 	accumulator := s.Result
 	switch e.Form {
 	case FormAdd, FormRoundThenAdd, FormFMAAlpha, FormFMABeta:
-	case FormHalf:
+	case FormHalf, FormHalfAlpha:
 		if accumulator != format.F16 {
-			return fmt.Errorf("%s.form: half goes with an f16 accumulator, the step's is %v", path, accumulator)
+			return fmt.Errorf("%s.form: %s goes with an f16 accumulator, the step's is %v", path, e.Form, accumulator)
 		}
-	case FormAlphaInA:
+	case FormAlphaInA, FormAlphaInB:
 		if s.Kind != step.FMA || accumulator != format.F32 {
-			return fmt.Errorf("%s.form: alpha-in-a goes with a chain of fused multiply-adds in f32 (step kind fma, result f32)", path)
+			return fmt.Errorf("%s.form: %s goes with a chain of fused multiply-adds in f32 (step kind fma, result f32)", path, e.Form)
 		}
 	default:
-		return fmt.Errorf("%s.form: must be add, round-then-add, fma-alpha, fma-beta, half or alpha-in-a, is %q", path, e.Form)
+		return fmt.Errorf("%s.form: must be add, round-then-add, fma-alpha, fma-beta, half, half-alpha, alpha-in-a or alpha-in-b, is %q", path, e.Form)
 	}
 	switch e.Scaling {
 	case ScalingNone, ScalingTensor, ScalingRow:
@@ -91,7 +97,9 @@ func (e *Epilogue) Describe() string {
 		FormFMAAlpha:     "the output is fma(alpha, sum, beta·c) rounded to %v",
 		FormFMABeta:      "the output is fma(beta, c, alpha·sum) rounded to %v",
 		FormHalf:         "alpha, beta and every result are rounded to %v",
+		FormHalfAlpha:    "alpha, beta, beta·c and the result are rounded to %v",
 		FormAlphaInA:     "the output is fma(beta, c, sum) rounded to %v; alpha has been multiplied into A before the products",
+		FormAlphaInB:     "the output is fma(beta, c, sum) rounded to %v; alpha has been multiplied into B before the products",
 	}[e.Form]
 	text = fmt.Sprintf(text, e.Out)
 	switch e.Scaling {
