@@ -204,6 +204,11 @@ generate: ## write the assembly kernels again with avo
 	@$(need_go)
 	@$(call regenerate,true)
 
+.PHONY: golden-plans
+golden-plans: $(STAMPS)/hawkeye ## write docs/golden-plans.md, the plan of every golden case
+	@mkdir -p $(LOGS); $(HAWKEYE) golden $(GOLDENS) --json > $(LOGS)/plans.json
+	@$(PYTHON) tests/goldens/plan_table.py $(LOGS)/plans.json > docs/golden-plans.md
+
 .PHONY: clean
 clean: ## remove everything built; .venv stays
 	rm -rf build dist python/*.egg-info python/hawkeye/_lib python/hawkeye/_goldens

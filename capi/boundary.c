@@ -172,6 +172,18 @@ hawkeye_status hawkeye_profile_list(char *buffer, size_t buffer_size, size_t *ne
     CALL(hawkeyeGoProfileList(buffer, buffer_size, needed, message, message_size));
 }
 
+hawkeye_status hawkeye_explain_profile(hawkeye_profile profile, const hawkeye_explain_options *options, char *buffer,
+                                       size_t buffer_size, size_t *needed, char *message, size_t message_size) {
+    CALL(hawkeyeGoExplainProfile(profile, (hawkeye_explain_options *)options, buffer, buffer_size, needed, message,
+                                 message_size));
+}
+
+hawkeye_status hawkeye_explain_tree(hawkeye_profile profile, const hawkeye_explain_options *options, char *buffer,
+                                    size_t buffer_size, size_t *needed, char *message, size_t message_size) {
+    CALL(hawkeyeGoExplainTree(profile, (hawkeye_explain_options *)options, buffer, buffer_size, needed, message,
+                              message_size));
+}
+
 hawkeye_status hawkeye_gemm(const hawkeye_gemm_args *args, char *message, size_t message_size) {
     CALL(hawkeyeGoGemm((hawkeye_gemm_args *)args, host, message, message_size));
 }
@@ -196,6 +208,18 @@ hawkeye_status hawkeye_set_replay(hawkeye_set set, int64_t index, int32_t thread
                                   size_t message_size) {
     CALL(hawkeyeGoSetReplay(set, index, threads, progress, progress_user, host, buffer, buffer_size, needed, message,
                             message_size));
+}
+
+hawkeye_status hawkeye_set_replay_with(hawkeye_set set, int64_t index, const hawkeye_replay_options *options, char *buffer,
+                                       size_t buffer_size, size_t *needed, char *message, size_t message_size) {
+    CALL(hawkeyeGoSetReplayWith(set, index, (hawkeye_replay_options *)options, host, buffer, buffer_size, needed, message,
+                                message_size));
+}
+
+hawkeye_status hawkeye_set_why(hawkeye_set set, int64_t a, int64_t b, const hawkeye_replay_options *options, char *buffer,
+                               size_t buffer_size, size_t *needed, char *message, size_t message_size) {
+    CALL(hawkeyeGoSetWhy(set, a, b, (hawkeye_replay_options *)options, host, buffer, buffer_size, needed, message,
+                         message_size));
 }
 
 hawkeye_status hawkeye_set_free(hawkeye_set set, char *message, size_t message_size) {

@@ -143,6 +143,34 @@ HAWKEYE_API hawkeye_status hawkeye_profile_get_info(hawkeye_profile profile, haw
 HAWKEYE_API hawkeye_status hawkeye_profile_list(char *buffer, size_t buffer_size, size_t *needed,
                                                 char *message, size_t message_size);
 
+/* ---- explanations ----------------------------------------------------------------------------------------------- */
+
+typedef int32_t hawkeye_tree_style;
+enum {
+    HAWKEYE_TREE_TEXT = 0, /* lines with box-drawing characters */
+    HAWKEYE_TREE_DOT = 1   /* the language of Graphviz' dot */
+};
+
+typedef struct hawkeye_explain_options {
+    uint64_t struct_size;     /* sizeof(hawkeye_explain_options) */
+    int64_t m, n, k;          /* sizes of the multiplication; 0 where they are not known */
+    const char *family;       /* of the kernel, such as "nvjet", NULL where it is not known */
+    hawkeye_tree_style style; /* how a tree is drawn */
+    int32_t full;             /* 1: every accumulator of a tree is drawn; 0: long lists of alike parts are counted */
+    int32_t width;            /* of a tree: lines of text are cut there, labels of dot wrapped; 0: not, and at 40 */
+    int32_t reserved;         /* 0 */
+} hawkeye_explain_options;
+
+/* One paragraph for a person: how the profile makes an output element of such a multiplication, the order of the sum, and
+ * every rounding. options may be NULL. */
+HAWKEYE_API hawkeye_status hawkeye_explain_profile(hawkeye_profile profile, const hawkeye_explain_options *options,
+                                                   char *buffer, size_t buffer_size, size_t *needed,
+                                                   char *message, size_t message_size);
+/* The summation tree for K = options->k, which must be 1 or more. */
+HAWKEYE_API hawkeye_status hawkeye_explain_tree(hawkeye_profile profile, const hawkeye_explain_options *options,
+                                                char *buffer, size_t buffer_size, size_t *needed,
+                                                char *message, size_t message_size);
+
 /* ---- matrix multiplication -------------------------------------------------------------------------------------- */
 
 /* A batch of matrices in the caller's memory: element (x, i, j) lies offset + x*batch_stride + i*row_stride +
@@ -219,11 +247,35 @@ HAWKEYE_API hawkeye_status hawkeye_set_about(hawkeye_set set, char *buffer, size
                                              char *message, size_t message_size);
 /* Replays case `index` and writes its verdict as one JSON object: {"id","verdict","plan","reason","op","dtype","out",
  * "family","multiply_adds","seconds","evidence_bits","plans_tried","profile_id",...}. Verdicts: "exact", "wrong",
- * "undecided". A buffer of 64 KiB always suffices; a too small one loses the verdict, and NULL is refused at once. */
+ * "undecided". A buffer of 64 KiB always suffices; a too small one loses the verdict, and NULL is refused at once. A call
+ * that the progress callback stopped writes what is known so far and returns HAWKEYE_ERROR_CANCELLED. */
 HAWKEYE_API hawkeye_status hawkeye_set_replay(hawkeye_set set, int64_t index, int32_t threads,
                                               hawkeye_progress progress, void *progress_user,
                                               char *buffer, size_t buffer_size, size_t *needed,
                                               char *message, size_t message_size);
+
+typedef struct hawkeye_replay_options {
+    uint64_t struct_size;    /* sizeof(hawkeye_replay_options) */
+    hawkeye_profile profile; /* the only one to try; 0: those that the kernel names, or the sizes, allow are searched */
+    hawkeye_progress progress; /* NULL for none */
+    void *progress_user;
+    int32_t threads; /* 0: the default */
+    int32_t blind;   /* 1: the recorded kernel names are not looked at */
+} hawkeye_replay_options;
+
+/* hawkeye_set_replay with options; NULL for none. */
+HAWKEYE_API hawkeye_status hawkeye_set_replay_with(hawkeye_set set, int64_t index,
+                                                   const hawkeye_replay_options *options,
+                                                   char *buffer, size_t buffer_size, size_t *needed,
+                                                   char *message, size_t message_size);
+
+/* Replays cases a and b and writes why their bits differ as one JSON object: {"a","b","differences","same_arithmetic",
+ * "element","unshown","text"}; `text` is all of it for a person. Of the options, NULL for none, profile must be 0. A
+ * buffer of 64 KiB always suffices, as for hawkeye_set_replay. */
+HAWKEYE_API hawkeye_status hawkeye_set_why(hawkeye_set set, int64_t a, int64_t b,
+                                           const hawkeye_replay_options *options,
+                                           char *buffer, size_t buffer_size, size_t *needed,
+                                           char *message, size_t message_size);
 HAWKEYE_API hawkeye_status hawkeye_set_free(hawkeye_set set, char *message, size_t message_size);
 
 /* ---- discovery -------------------------------------------------------------------------------------------------- */

@@ -261,6 +261,48 @@ private:
     hawkeye_profile handle_ = 0;
 };
 
+// ---- explanations ---------------------------------------------------------------------------------------------------
+
+// The multiplication that a profile is explained for; 0 and "" where it is not known.
+struct About {
+    std::int64_t m = 0, n = 0, k = 0;
+    std::string family; // of the kernel, such as "nvjet"
+};
+
+enum class TreeStyle : std::int32_t { text = HAWKEYE_TREE_TEXT, dot = HAWKEYE_TREE_DOT };
+
+struct TreeOptions {
+    TreeStyle style = TreeStyle::text;
+    bool full = false;      // every accumulator, not counted where many are alike
+    std::int32_t width = 0; // lines of text are cut there, labels of dot wrapped; 0: not, and at 40
+};
+
+// One paragraph for a person: how the profile makes an output element, the order of the sum, and every rounding.
+inline std::string explain(const Profile &profile, const About &about = {}) {
+    hawkeye_explain_options o{};
+    o.struct_size = sizeof o;
+    o.m = about.m;
+    o.n = about.n;
+    o.k = about.k;
+    o.family = about.family.empty() ? nullptr : about.family.c_str();
+    return detail::text([&](char *buffer, std::size_t size, std::size_t *needed, char *message, std::size_t n) {
+        return hawkeye_explain_profile(profile.handle(), &o, buffer, size, needed, message, n);
+    });
+}
+
+// The profile's summation tree for K = k, 1 or more.
+inline std::string explain_tree(const Profile &profile, std::int64_t k, const TreeOptions &options = {}) {
+    hawkeye_explain_options o{};
+    o.struct_size = sizeof o;
+    o.k = k;
+    o.style = static_cast<hawkeye_tree_style>(options.style);
+    o.full = options.full ? 1 : 0;
+    o.width = options.width;
+    return detail::text([&](char *buffer, std::size_t size, std::size_t *needed, char *message, std::size_t n) {
+        return hawkeye_explain_tree(profile.handle(), &o, buffer, size, needed, message, n);
+    });
+}
+
 // ---- matrices -------------------------------------------------------------------------------------------------------
 
 // A view of a batch of matrices in the caller's memory. Sizes and strides count elements; strides may be 0 or negative.
@@ -449,6 +491,13 @@ inline Comparison compare(const ConstMatrix &expected, const ConstMatrix &actual
 
 // ---- recorded cases -------------------------------------------------------------------------------------------------
 
+struct ReplayOptions {
+    const Profile *profile = nullptr; // the only one to try; without it plans are searched
+    bool blind = false;               // the recorded kernel names are not looked at
+    std::int32_t threads = 0;         // 0: the default
+    Progress progress;
+};
+
 // A set of recorded cases: FILE.jsonl with its FILE.bin beside it. Move only.
 class Set {
 public:
@@ -481,13 +530,45 @@ public:
 
     // Replays one case and returns its verdict, a JSON object whose fields are in hawkeye.h.
     std::string replay(std::int64_t index, std::int32_t threads = 0, const Progress &progress = {}) const {
-        detail::Relay relay{progress, nullptr};
-        std::string buffer(std::size_t{1} << 16, '\0'); // always suffices: a retry would replay once more
+        ReplayOptions options;
+        options.threads = threads;
+        options.progress = progress;
+        return replay(index, options);
+    }
+
+    std::string replay(std::int64_t index, const ReplayOptions &options) const {
+        return answer(options, [&](const hawkeye_replay_options &o, char *buffer, std::size_t size, std::size_t *needed,
+                                   char *message, std::size_t n) {
+            return hawkeye_set_replay_with(handle_, index, &o, buffer, size, needed, message, n);
+        });
+    }
+
+    // Replays two cases and returns why their bits differ, a JSON object whose fields are in hawkeye.h.
+    std::string why(std::int64_t a, std::int64_t b, const ReplayOptions &options = {}) const {
+        return answer(options, [&](const hawkeye_replay_options &o, char *buffer, std::size_t size, std::size_t *needed,
+                                   char *message, std::size_t n) {
+            return hawkeye_set_why(handle_, a, b, &o, buffer, size, needed, message, n);
+        });
+    }
+
+    // For calls of hawkeye.h. It lives as long as this object; 0 after a move.
+    hawkeye_set handle() const noexcept { return handle_; }
+
+private:
+    // The text that a long call writes: 64 KiB always suffice, and a retry would compute once more.
+    template <class F> static std::string answer(const ReplayOptions &options, F &&f) {
+        detail::Relay relay{options.progress, nullptr};
+        hawkeye_replay_options o{};
+        o.struct_size = sizeof o;
+        o.profile = options.profile != nullptr ? options.profile->handle() : 0;
+        o.progress = relay.function();
+        o.progress_user = &relay;
+        o.threads = options.threads;
+        o.blind = options.blind ? 1 : 0;
+        std::string buffer(std::size_t{1} << 16, '\0');
         std::size_t needed = 0;
         detail::call([&](char *message, std::size_t size) {
-            const hawkeye_status status =
-                hawkeye_set_replay(handle_, index, threads, relay.function(), &relay, buffer.data(), buffer.size(),
-                                   &needed, message, size);
+            const hawkeye_status status = f(o, buffer.data(), buffer.size(), &needed, message, size);
             relay.rethrow();
             return status;
         });
@@ -495,10 +576,6 @@ public:
         return buffer;
     }
 
-    // For calls of hawkeye.h. It lives as long as this object; 0 after a move.
-    hawkeye_set handle() const noexcept { return handle_; }
-
-private:
     hawkeye_set handle_ = 0;
     std::int64_t size_ = 0;
 };

@@ -3,8 +3,10 @@ package verify
 import (
 	"encoding/binary"
 	"encoding/json"
+	"math"
 	"testing"
 
+	"github.com/hawkeye-audit/hawkeye/core/cases"
 	"github.com/hawkeye-audit/hawkeye/core/format"
 	"github.com/hawkeye-audit/hawkeye/core/plan"
 	"github.com/hawkeye-audit/hawkeye/core/profile"
@@ -26,19 +28,93 @@ func f16Record(kernels []string, extra map[string]any) *record {
 	return r
 }
 
+// evidenceOf makes a replay of an output format for the evidence's functions.
+func evidenceOf(f format.Format, count int) *replay {
+	return &replay{c: &cases.Case{Out: cases.Output{Format: f}}, count: count}
+}
+
 // TestNothingSeenIsNoEvidence: elements that were never compared with a wrong plan's, or that never differed from them, do
 // not tell plans apart, however many there are.
 func TestNothingSeenIsNoEvidence(t *testing.T) {
-	for _, tested := range []int{0, 1, 56, 1 << 20} {
-		if bits := evidence(0, tested, 5, 40<<20); bits > 0 {
-			t.Errorf("no disagreement in %d elements is worth %g bits", tested, bits)
+	r := evidenceOf(format.BF16, 1<<20)
+	for _, n := range []int{0, 1, 56, 5000} {
+		for _, plans := range []int{0, 1, 7} {
+			s := seen{}
+			for i := range n {
+				want := uint64(0x3f80 + i%7)
+				var values []uint64
+				for range plans {
+					values = append(values, want)
+				}
+				s.want, s.values = append(s.want, want), append(s.values, values)
+			}
+			if bits := r.chance(s); bits != 0 {
+				t.Errorf("no disagreement of %d plans in %d elements is worth %g bits", plans, n, bits)
+			}
 		}
 	}
-	if bits := evidence(30, 32, 5, 512); bits < 1000 {
-		t.Errorf("nearly all disagree: %g bits", bits)
+}
+
+// TestSpreadBits: the estimate is that of the densest neighbourhood, and one far plan is worth its distance.
+func TestSpreadBits(t *testing.T) {
+	log := func(x float64) float64 { return math.Log2(x) }
+	for _, test := range []struct {
+		distances []float64
+		want      float64
+	}{
+		{[]float64{0}, 0},
+		{[]float64{10}, 10},
+		{[]float64{0, 0, 0}, 0},
+		{[]float64{0, 5, 5}, 1},                    // two of four would have it
+		{[]float64{5, 5, 5}, 5},                    // three at a distance: the fourth too
+		{[]float64{5, 5, 20}, 5 - log(3.0/4)},      // nearer ones count
+		{[]float64{1, 20, 20, 20}, 1 - log(2.0/5)}, // one near of four
+	} {
+		if got := spreadBits(test.distances); math.Abs(got-test.want) > 1e-12 {
+			t.Errorf("%v: %g, want %g", test.distances, got, test.want)
+		}
 	}
-	if bits := evidence(1, 8192, 5, 8192); bits > wantedBits {
-		t.Errorf("one of 8192 disagrees: %g bits", bits)
+}
+
+// TestChance: what plans have in common with the record says nothing, where they are spread says much, repeats count once,
+// and an element is never worth more than its bits.
+func TestChance(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		f        format.Format
+		elements [][]uint64 // the recorded value, then the plans'
+		low, hi  float64
+	}{
+		{"one far plan, one element", format.F32, [][]uint64{{0x3f800000, 0x3f800000 + 500}}, 9, 11},
+		{"twice", format.F32, [][]uint64{{0x3f800000, 0x3f800000 + 500}, {0x3f800001, 0x3f800000 + 400}}, 18, 21},
+		{"a repeated element", format.F32, [][]uint64{{0x3f800000, 0x3f800000 + 500}, {0x3f800000, 0x3f800000 + 500}}, 9, 11},
+		{"a NaN is no more than the bits", format.F16, [][]uint64{{0x3c00, 0x7fff}}, 16, 16},
+		{"zeros of both signs are a step apart", format.F16, [][]uint64{{0, 0x8000}}, 1, 2},
+		{"half agree", format.F32, [][]uint64{{9, 9, 9, 1 << 20, 1 << 20}}, 0.5, 1.5},
+	} {
+		var s seen
+		for _, e := range test.elements {
+			s.want, s.values = append(s.want, e[0]), append(s.values, e[1:])
+		}
+		if got := evidenceOf(test.f, 100).chance(s); got < test.low || got > test.hi {
+			t.Errorf("%s: %g bits, want %g to %g", test.name, got, test.low, test.hi)
+		}
+	}
+}
+
+// TestOneChangeAway: only a small change of one element of a small output makes plans neighbours.
+func TestOneChangeAway(t *testing.T) {
+	for _, test := range []struct {
+		count, differing int
+		ulps             uint64
+		want             bool
+	}{
+		{100, 1, 1, true}, {100, 1, 256, true}, {100, 1, 257, false}, {100, 2, 1, false}, {1 << 20, 1, 256, true}, {1 << 28, 1, 200, false}, {1, 0, 1, false},
+	} {
+		g := &gap{differing: test.differing, bits: ulpBits(test.ulps)}
+		if got := evidenceOf(format.F32, test.count).near(g); got != test.want {
+			t.Errorf("%+v: %v", test, got)
+		}
 	}
 }
 
@@ -58,11 +134,11 @@ func TestMajority(t *testing.T) {
 	}
 }
 
-// TestAllNaN: random bits and a long K make every element a NaN under every plan. The hash agrees; that is no evidence.
+// TestAllNaN: random bits and a long K make every element a NaN under every plan. The bits are right, and worth one element.
 func TestAllNaN(t *testing.T) {
 	r := f16Record(splitKernels, map[string]any{"kind": "bits", "k": 4096, "m": 64, "n": 64})
 	r.hash(r.compute(t, "hopper/f16", plan.Plain(), profile.FormAdd))
-	if v := r.wants(t, "all NaN", Undecided, "4096 of 4096 elements of the output are the same"); v.EvidenceBits != 0 {
+	if v := r.wants(t, "all NaN", Exact, "all 4096 elements of the output are the same"); v.EvidenceBits != 16 {
 		t.Errorf("%g bits of evidence from NaNs alone", v.EvidenceBits)
 	}
 }
@@ -74,7 +150,7 @@ func TestHashAlone(t *testing.T) {
 	three := plan.SplitK(3, 64, plan.Tiled(plan.ResidueFirst, 64), format.F32, format.F32)
 	r.hash(r.compute(t, "hopper/f16", three, profile.FormAdd))
 	v := r.wants(t, "three slices", Exact, "")
-	if v.PlansTried < 5 || len(v.Others) != 0 || v.EvidenceBits < 1000 {
+	if v.PlansTried < 5 || len(v.Others) != 0 || v.EvidenceBits < wantedBits {
 		t.Errorf("%d plans tried, %d others, %g bits: %s", v.PlansTried, len(v.Others), v.EvidenceBits, v.Plan)
 	}
 	// One slice is the first plan tried: nothing is rejected before it agrees.

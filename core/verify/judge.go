@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -11,11 +12,7 @@ import (
 
 // agrees compares the whole output: by its hash where one is recorded, else element by element where they are stored.
 func (r *replay) agrees(out []byte) (bool, *Comparison) {
-	same := true
-	if r.known.hash != "" {
-		sum := sha256.Sum256(out)
-		same = hex.EncodeToString(sum[:]) == r.known.hash
-	}
+	same := r.hashAgrees(out)
 	if len(r.known.samples) == 0 {
 		return same, nil
 	}
@@ -28,6 +25,15 @@ func (r *replay) agrees(out []byte) (bool, *Comparison) {
 	return same && comparison.Differing == 0, &comparison
 }
 
+// hashAgrees tells whether a whole output has the recorded hash; it does where none is recorded.
+func (r *replay) hashAgrees(out []byte) bool {
+	if r.known.hash == "" {
+		return true
+	}
+	sum := sha256.Sum256(out)
+	return hex.EncodeToString(sum[:]) == r.known.hash
+}
+
 func flat(indices []int, i int) int {
 	if i < 0 {
 		return i
@@ -35,22 +41,9 @@ func flat(indices []int, i int) int {
 	return indices[i]
 }
 
-// weigh counts in how many elements the outputs of rejected plans differ from the one that agrees.
-func (r *replay) weigh(out []byte, rejected [][]byte) {
-	width := r.c.Out.Format.Bytes()
-	for _, other := range rejected {
-		for i := 0; i < len(out); i += width {
-			r.tested++
-			if !bytes.Equal(out[i:i+width], other[i:i+width]) {
-				r.disagreed++
-			}
-		}
-	}
-}
-
 // judge turns agreement into a verdict with its evidence.
-func (r *replay) judge(v Verdict, choice choice, count int) Verdict {
-	v.Outcome, v.Elements, v.Compared = Exact, count, "sha256 of the whole output"
+func (r *replay) judge(v Verdict, choice choice, w weighed) Verdict {
+	v.Outcome, v.Elements, v.Compared = Exact, r.count, "sha256 of the whole output"
 	if r.known.hash == "" {
 		v.Elements, v.Compared = len(r.known.samples), "stored elements"
 		if r.known.whole {
@@ -62,24 +55,36 @@ func (r *replay) judge(v Verdict, choice choice, count int) Verdict {
 	switch {
 	case !choice.searched:
 		// Elements that repeat one another count once: zeros or NaNs alone are what any operands may give.
-		v.EvidenceBits = min(v.EvidenceBits, float64(count-max(r.alike-1, 0))*width)
-		if r.alike == count && count > 1 {
-			v.Reason = fmt.Sprintf("all %d elements of the output are the same, which other operands or another arithmetic may give too", count)
+		v.EvidenceBits = min(v.EvidenceBits, float64(r.count-max(r.alike-1, 0))*width)
+		if r.alike == r.count && r.count > 1 {
+			v.Reason = fmt.Sprintf("all %d elements of the output are the same, which other operands or another arithmetic may give too", r.count)
 		}
-	case r.rejected > 0:
-		v.EvidenceBits = min(v.EvidenceBits, evidence(r.disagreed, r.tested, v.PlansTried, v.Elements))
-		if v.EvidenceBits < wantedBits {
+	case w.rejected > 0:
+		v.EvidenceBits = max(min(v.EvidenceBits, w.bits), 0)
+		switch {
+		case w.neighbour != nil:
+			p := r.position(w.neighbour.whole.index)
+			v.Outcome = Undecided
+			v.EvidenceBits = min(v.EvidenceBits, w.neighbour.whole.bits)
+			v.Reason = fmt.Sprintf("two of %d plans tried differ in one element alone, %s, and there by little: one small change of the output would turn one into the other (the second: %s)",
+				v.PlansTried, r.place(p), r.describe(w.neighbour.candidate))
+		case v.EvidenceBits < wantedBits:
 			v.Outcome, v.Reason = Undecided, tooLittle(v)
 		}
 	default:
-		// Nothing was chosen: all plans tried so far give these bits. They count as far as they say something: an output
-		// of zeros or of NaNs alone is what any arithmetic gives.
-		v.EvidenceBits = min(v.EvidenceBits, float64(count-r.alike)*width)
+		// Nothing was chosen: all plans tried give these bits. An output that is one value throughout is worth one element
+		// and no more, however the plan came about: the same as where the names leave one plan.
+		if r.alike == r.count && r.count > 1 {
+			v.EvidenceBits = width
+			v.Reason = fmt.Sprintf("all %d elements of the output are the same, as all %d plans tried give it; other operands or another arithmetic may give it too", r.count, v.PlansTried)
+			break
+		}
+		v.EvidenceBits = min(v.EvidenceBits, float64(r.count-r.alike)*width)
 		if v.EvidenceBits < wantedBits {
 			v.Outcome, v.Reason = Undecided, tooLittle(v)
 			if r.alike > 1 {
 				v.Reason = fmt.Sprintf("%d of %d elements of the output are the same, which any plan may give; all %d plans tried agree on what was looked at",
-					r.alike, count, v.PlansTried)
+					r.alike, r.count, v.PlansTried)
 			}
 		}
 	}
@@ -123,36 +128,47 @@ func majority(out []byte, width int) int {
 	return alike
 }
 
-// noPlan is the verdict where no candidate agrees on the stored elements.
-func (r *replay) noPlan(v Verdict, choice choice) Verdict {
+// noAgreement is the verdict where no candidate gives the recorded output. Where the kernel's name determines the profile,
+// or one is given, differing bits are wrong; where it was searched for, the right plan may simply not be among those tried,
+// unless what differs is explained (difference.go).
+func (r *replay) noAgreement(ctx context.Context, v Verdict, choice choice, survivors []*trial) (Verdict, error) {
+	if !choice.searched && !choice.uncertain {
+		t := r.trials[0]
+		v.Outcome, v.Plan = Wrong, r.describe(t.candidate)
+		v.ProfileID, v.Profile = t.profile.ID(), t.profile.JSON()
+		switch {
+		case v.Comparison == nil:
+			v.Reason = "the hash of the output differs from the recorded one"
+		case v.Comparison.Differing == 0:
+			v.Reason = fmt.Sprintf("the %d stored elements agree, but the hash of the whole output differs from the recorded one", v.Comparison.Count)
+		default:
+			v.Reason = "of the stored elements " + v.Comparison.String()
+		}
+		return r.explain(ctx, v, choice)
+	}
 	v.Outcome = Undecided
-	v.Reason = fmt.Sprintf("none of %d plans for %s kernels agrees with the stored elements", v.PlansTried, choice.family)
-	return v
+	switch {
+	case !choice.searched:
+		v.Reason = "the one plan tried for " + choice.family + " kernels does not give the recorded output, and such a kernel may have others"
+	case len(r.known.samples) == 0:
+		v.Reason = fmt.Sprintf("none of %d plans for %s kernels gives the recorded output", v.PlansTried, choice.family)
+	case len(survivors) == 0:
+		v.Reason = fmt.Sprintf("none of %d plans for %s kernels agrees with the stored elements", v.PlansTried, choice.family)
+	default:
+		v.Reason = fmt.Sprintf("%d of %d plans tried agree on the stored elements looked at first, but none gives the whole recorded output", len(survivors), v.PlansTried)
+	}
+	return r.explain(ctx, v, choice)
 }
 
-// noAgreement is the verdict where whole outputs differ. Where the kernel's name determines the profile, differing bits
-// are wrong; where it was searched for, the right plan may simply not be among those tried.
-func (r *replay) noAgreement(v Verdict, choice choice, survivors []candidate) Verdict {
-	if choice.searched || choice.uncertain {
-		v.Outcome = Undecided
-		v.Reason = fmt.Sprintf("%d of %d plans tried agree on the stored elements looked at first, but none gives the whole recorded output", len(survivors), v.PlansTried)
-		switch {
-		case !choice.searched:
-			v.Reason = "the one plan tried for " + choice.family + " kernels does not give the recorded output, and such a kernel may have others"
-		case len(r.known.samples) == 0:
-			v.Reason = fmt.Sprintf("none of %d plans for %s kernels gives the recorded output", v.PlansTried, choice.family)
-		}
-		return v
+// position of a flat index.
+func (r *replay) position(index int) gemm.Position {
+	return gemm.Position{Batch: index / (r.m * r.n), Row: index / r.n % r.m, Column: index % r.n}
+}
+
+// place names an element.
+func (r *replay) place(p gemm.Position) string {
+	if r.batch > 1 {
+		return fmt.Sprintf("(%d, %d, %d)", p.Batch, p.Row, p.Column)
 	}
-	v.Outcome, v.Plan = Wrong, r.describe(survivors[0])
-	v.ProfileID, v.Profile = survivors[0].profile.ID(), survivors[0].profile.JSON()
-	switch {
-	case v.Comparison == nil:
-		v.Reason = "the hash of the output differs from the recorded one"
-	case v.Comparison.Differing == 0:
-		v.Reason = fmt.Sprintf("the %d stored elements agree, but the hash of the whole output differs from the recorded one", v.Comparison.Count)
-	default:
-		v.Reason = "of the stored elements " + v.Comparison.String()
-	}
-	return v
+	return fmt.Sprintf("(%d, %d)", p.Row, p.Column)
 }

@@ -48,7 +48,7 @@ func TestElementwise(t *testing.T) {
 // TestUnseenNames: names beside the measured ones are no rule's.
 func TestUnseenNames(t *testing.T) {
 	f16 := map[string]any{"a": "f16", "b": "f16", "out": "f16", "sha256": strings.Repeat("0", 64)}
-	newRecord([]string{"nvjet_sm90_hhh_64x8_64x16_4x1_v_bz_NNT"}, f16).wants(t, "sums in f16", Undecided, "no known family")
+	newRecord([]string{"nvjet_sm90_hhh_64x8_64x16_4x1_v_bz_NNT"}, f16).wants(t, "sums in f16", Undecided, "unknown kernels")
 	newRecord([]string{plainKernel}, f16).wants(t, "a bf16 kernel for f16", Undecided, "no plan")
 	f32 := map[string]any{"a": "f32", "b": "f32", "out": "f32", "sha256": strings.Repeat("0", 64)}
 	for _, tile := range []string{"0", "99999999999999999999"} {

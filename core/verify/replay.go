@@ -2,8 +2,8 @@ package verify
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/hawkeye-audit/hawkeye/core/cases"
@@ -15,9 +15,17 @@ import (
 // Options are how a replay runs.
 type Options struct {
 	Threads int
-	// Progress is called from the calling goroutine with multiply-adds done and in all of the current whole replay; its
-	// error stops the replay and is returned.
+	// Progress is called from the calling goroutine with multiply-adds done and in all of the current whole replay; while
+	// plans are searched for, with none done. Its error stops the work.
 	Progress func(done, total uint64) error
+	// Estimate is called once, before the work begins.
+	Estimate func(Estimate)
+	// Profile is the one profile to replay; nil: the kernels' names choose.
+	Profile *profile.Profile
+	// Blind leaves the kernels' names out of account.
+	Blind bool
+	// unexplained leaves out what only explains a verdict: tests of verdicts alone need it fast.
+	unexplained bool
 }
 
 // recorded is what a case keeps of its output.
@@ -27,18 +35,23 @@ type recorded struct {
 	at      []gemm.Position
 	indices []int
 	whole   bool // the samples are the whole output
+	made    bool // the samples were taken from an output that has the recorded hash
 }
 
 // ReplayCase replays one recorded case with the profiles its kernel names allow and gives the verdict. stored holds the
 // recorded output elements, little endian, at cases.SampleIndices; it may be empty where the case has a hash.
+//
+// Where Progress or the context stops the work, the error is theirs and the verdict beside it is what was known by then:
+// undecided, with Stopped set.
 func ReplayCase(ctx context.Context, c *cases.Case, stored []byte, o Options) (Verdict, error) {
+	begin := time.Now()
 	batch, m, n, k := c.Sizes()
 	v := Verdict{ID: c.ID, Op: c.Op, Out: c.Out.Format.String(), DType: formatName(c.A.Format, c.B.Format), MultiplyAdds: c.MultiplyAdds()}
 	undecided := func(text string, args ...any) (Verdict, error) {
 		v.Outcome, v.Reason = Undecided, fmt.Sprintf(text, args...)
 		return v, nil
 	}
-	choice := choose(c)
+	choice := choose(c, o)
 	v.Family = choice.family
 	if choice.unknown != "" {
 		return undecided("%s", choice.unknown)
@@ -57,16 +70,28 @@ func ReplayCase(ctx context.Context, c *cases.Case, stored []byte, o Options) (V
 	if err != nil {
 		return undecided("%v", err)
 	}
-	run := replay{c: c, operands: operands, options: o, known: known, polled: time.Now()}
-	survivors, err := run.eliminate(ctx, choice.candidates)
-	if err != nil {
-		return run.declined(v, err)
+	r := &replay{c: c, operands: operands, options: o, known: known, polled: time.Now(), batch: batch, m: m, n: n, k: k, count: batch * m * n}
+	if progress := o.Progress; progress != nil {
+		r.options.Progress = func(done, total uint64) error {
+			err := progress(done, total)
+			if err != nil {
+				r.stop = err
+			}
+			return err
+		}
 	}
-	v.PlansTried = len(choice.candidates)
-	if len(survivors) == 0 {
-		return run.noPlan(v, choice), nil
+	if o.Estimate != nil {
+		o.Estimate(r.estimate(choice.candidates))
 	}
-	return run.confirm(ctx, v, choice, survivors)
+	r.plain = time.Since(begin)
+	v, err = r.verdict(ctx, v, choice)
+	if err != nil && (r.stop != nil || ctx.Err() != nil) {
+		return r.stopped(v, len(choice.candidates)), err
+	}
+	if v.ReplaySeconds > 0 {
+		v.SearchSeconds = max(time.Since(begin).Seconds()-v.ReplaySeconds, 0)
+	}
+	return v, err
 }
 
 func readOutput(c *cases.Case, stored []byte) (recorded, error) {
@@ -101,6 +126,7 @@ func (k *recorded) locate(c *cases.Case) {
 // sample takes from a whole output the elements that a record would store.
 func (k *recorded) sample(out []byte, c *cases.Case) {
 	k.locate(c)
+	k.made = true
 	matrix := gemm.Dense(out, c.Out.Format, 1, 1, len(out)/c.Out.Format.Bytes())
 	for _, index := range k.indices {
 		k.samples = append(k.samples, matrix.Bits(0, 0, index))
@@ -109,15 +135,20 @@ func (k *recorded) sample(out []byte, c *cases.Case) {
 
 // replay is one case being replayed.
 type replay struct {
-	c        *cases.Case
-	operands *cases.InMemory
-	options  Options
-	known    recorded
-	// What the search saw, for the evidence: plans rejected, and of the elements in which they were compared with the
-	// recorded output (or with the output that agrees) how many differed.
-	rejected, tested, disagreed int
-	alike                       int // elements of the output that are one and the same, where they are more than half
-	polled                      time.Time
+	c                     *cases.Case
+	operands              *cases.InMemory
+	options               Options
+	known                 recorded
+	batch, m, n, k, count int
+	trials                []*trial
+	blocks                []*block
+	kept                  int           // bytes of whole outputs in trials
+	alike                 int           // elements of the output that are one and the same, where they are more than half
+	plain                 time.Duration // spent on what a replay with a given profile needs too
+	polled                time.Time
+	done                  uint64 // what polls report
+	stop                  error  // the progress callback's refusal
+	mixed                 map[string]*gemm.Matrix
 }
 
 // pollInterval is how often a search asks the progress callback whether to go on.
@@ -130,19 +161,23 @@ func (r *replay) poll() error {
 		return nil
 	}
 	r.polled = time.Now()
-	return r.options.Progress(0, r.c.MultiplyAdds())
+	return r.options.Progress(r.done, r.c.MultiplyAdds())
 }
 
 func (r *replay) args(candidate candidate, d *gemm.Matrix) *gemm.Args {
-	batch, m, n, _ := r.c.Sizes()
 	if d == nil {
-		d = &gemm.Matrix{Format: r.c.Out.Format, Batch: batch, Rows: m, Columns: n, BatchStride: m * n, RowStride: n, ColumnStride: 1}
+		d = r.shape(r.c.Out.Format)
 	}
 	return &gemm.Args{
 		Profile: candidate.profile, A: r.operands.A, B: r.operands.B, C: r.operands.C, D: d,
 		Alpha: r.c.Number("alpha", 1), Beta: r.c.Number("beta", 1), ScaleA: r.operands.ScaleA, ScaleB: r.operands.ScaleB,
 		Threads: r.options.Threads, Progress: r.options.Progress,
 	}
+}
+
+// shape is an output without memory.
+func (r *replay) shape(f format.Format) *gemm.Matrix {
+	return &gemm.Matrix{Format: f, Batch: r.batch, Rows: r.m, Columns: r.n, BatchStride: r.m * r.n, RowStride: r.n, ColumnStride: 1}
 }
 
 // What running survivors whole may cost: so many of them, or so many multiply-adds, whichever is more.
@@ -155,46 +190,148 @@ const (
 	maxOthers = 64
 )
 
-// confirm runs the survivors whole until one has the recorded output.
-func (r *replay) confirm(ctx context.Context, v Verdict, choice choice, survivors []candidate) (Verdict, error) {
-	batch, m, n, _ := r.c.Sizes()
-	size := batch * m * n * r.c.Out.Format.Bytes()
-	var rejected [][]byte
-	for i, candidate := range survivors {
+// run computes a trial's whole output, for comparison alone.
+func (r *replay) run(ctx context.Context, t *trial) error {
+	out := make([]byte, r.count*r.c.Out.Format.Bytes())
+	a := r.args(t.candidate, gemm.Dense(out, r.c.Out.Format, r.batch, r.m, r.n))
+	if a.Progress != nil { // its own work is not the case's: the callback is only to be able to stop it
+		a.Progress = func(_, total uint64) error { return r.options.Progress(r.done, total) }
+	}
+	err := gemm.Run(ctx, a)
+	if t.refused = refused(err); t.refused != nil {
+		return nil
+	}
+	if err == nil {
+		t.out = out
+	}
+	return err
+}
+
+// verdict searches, confirms and judges.
+func (r *replay) verdict(ctx context.Context, v Verdict, choice choice) (Verdict, error) {
+	r.begin(choice.candidates)
+	v.PlansTried = len(r.trials)
+	if len(r.trials) > 1 && len(r.known.samples) > 0 {
+		if err := r.eliminate(ctx); err != nil {
+			return v, err
+		}
+	}
+	survivors := r.agreeing()
+	if len(r.known.samples) == 0 {
+		var err error
+		if survivors, err = r.byOutput(ctx, survivors); err != nil {
+			return v, err
+		}
+	}
+	for i, t := range survivors {
 		if i >= maxWhole && uint64(i)*v.MultiplyAdds > maxWholeWork {
-			v.Outcome, v.Reason = Undecided, fmt.Sprintf("%d plans are left after the stored elements looked at; %d of them were run whole and none gives the recorded output", len(survivors), i)
+			v.Outcome = Undecided
+			v.Reason = fmt.Sprintf("%d plans are left after the stored elements looked at; %d of them were run whole and none gives the recorded output", len(survivors), i)
 			return v, nil
 		}
-		out := make([]byte, size)
+		out := make([]byte, r.count*r.c.Out.Format.Bytes())
 		start := time.Now()
-		if err := gemm.Run(ctx, r.args(candidate, gemm.Dense(out, r.c.Out.Format, batch, m, n))); err != nil {
-			return r.declined(v, err)
-		}
-		v.Seconds = time.Since(start).Seconds()
-		agrees, comparison := r.agrees(out)
-		if !agrees {
-			if v.Comparison = comparison; (len(rejected)+1)*size <= keptOutputs {
-				rejected = append(rejected, out)
-			} else if comparison != nil {
-				r.tested, r.disagreed = r.tested+comparison.Count, r.disagreed+comparison.Differing
-			}
-			r.rejected++
+		err := gemm.Run(ctx, r.args(t.candidate, gemm.Dense(out, r.c.Out.Format, r.batch, r.m, r.n)))
+		if t.refused = refused(err); t.refused != nil {
 			continue
 		}
-		v.Comparison = nil
-		v.Plan, v.ProfileID, v.Profile = r.describe(candidate), candidate.profile.ID(), candidate.profile.JSON()
-		r.weigh(out, rejected)
-		others, err := r.others(ctx, out, survivors[i+1:])
 		if err != nil {
-			return r.declined(v, err)
+			return v, err
 		}
-		for _, other := range others {
-			v.Others = append(v.Others, r.describe(other))
+		took := time.Since(start)
+		v.Seconds = took.Seconds()
+		learn(t.profile, v.MultiplyAdds, took, r.options.threads())
+		agrees, comparison := r.agrees(out)
+		if agrees {
+			v.ReplaySeconds = (r.plain + time.Since(start)).Seconds()
+			r.done = v.MultiplyAdds
+			v.Comparison = nil
+			return r.found(ctx, v, choice, t, out)
 		}
-		r.alike = majority(out, r.c.Out.Format.Bytes())
-		return r.judge(v, choice, batch*m*n), nil
+		if v.Comparison == nil || comparison != nil && comparison.Differing < v.Comparison.Differing {
+			v.Comparison = comparison
+		}
+		if comparison != nil {
+			t.stored, t.differing = comparison, max(t.differing, comparison.Differing)
+		}
+		if r.kept += len(out); r.kept <= keptOutputs {
+			t.out = out
+		} else {
+			t.whole = &gap{differing: r.count, bits: math.Inf(1)} // not kept: how far it lies is not known
+		}
 	}
-	return r.noAgreement(v, choice, survivors), nil
+	if refusal := r.allRefused(); refusal != nil {
+		v.Outcome, v.Reason, v.PlansTried = Undecided, refusal.Message, 0
+		return v, nil
+	}
+	return r.noAgreement(ctx, v, choice, survivors)
+}
+
+// found is the verdict where a plan gives the recorded output.
+func (r *replay) found(ctx context.Context, v Verdict, choice choice, t *trial, out []byte) (Verdict, error) {
+	v.Plan, v.ProfileID, v.Profile = r.describe(t.candidate), t.profile.ID(), t.profile.JSON()
+	r.alike = majority(out, r.c.Out.Format.Bytes())
+	w := weighed{}
+	if len(r.trials) > 1 {
+		if len(r.known.samples) == 0 { // the output has the hash: its elements are the recorded ones
+			r.known.sample(out, r.c)
+			t.out = out
+			if err := r.eliminate(ctx); err != nil {
+				return v, err
+			}
+		}
+		var err error
+		if w, err = r.weigh(ctx, t, out); err != nil {
+			return v, err
+		}
+		for _, other := range r.agreeing() {
+			if other != t && (other.whole == nil || other.whole.differing == 0) {
+				v.Others = append(v.Others, r.describe(other.candidate))
+			}
+		}
+	}
+	v = r.judge(v, choice, w)
+	if v.Outcome == Exact {
+		return r.remark(ctx, v, t, out)
+	}
+	return v, nil
+}
+
+// allRefused is the first refusal where package gemm took no candidate at all.
+func (r *replay) allRefused() *gemm.Error {
+	for _, t := range r.trials {
+		if t.refused == nil {
+			return nil
+		}
+	}
+	if len(r.trials) == 0 {
+		return nil
+	}
+	return r.trials[0].refused
+}
+
+// stopped is the verdict where the work was ended before its time.
+func (r *replay) stopped(v Verdict, candidates int) Verdict {
+	out, tried := 0, 0
+	for _, t := range r.trials {
+		if t.done > 0 || t.out != nil || t.whole != nil || t.refused != nil {
+			tried++
+			if r.far(t) || t.whole != nil && t.whole.differing > 0 {
+				out++
+			}
+		}
+	}
+	left := candidates - out
+	v.Outcome, v.Stopped, v.PlansTried, v.EvidenceBits, v.Compared, v.Elements, v.Others = Undecided, true, tried, 0, "", 0, nil
+	switch {
+	case v.Plan != "":
+		v.Reason = "stopped after a plan was found that gives the recorded output, before it was told how much that says: " + v.Plan
+	case candidates == 1:
+		v.Reason = "stopped before the replay was complete"
+	default:
+		v.Reason = fmt.Sprintf("stopped: %d of %d candidates were tried, %d remain", tried, candidates, left)
+	}
+	return v
 }
 
 // describe says a candidate's order and, where the case has an addend or scales, its epilogue.
@@ -207,16 +344,6 @@ func (r *replay) describe(c candidate) string {
 		return text
 	}
 	return text + "; " + c.profile.Epilogue.Describe()
-}
-
-// declined turns a refusal of package gemm into an undecided verdict; anything else stays an error.
-func (r *replay) declined(v Verdict, err error) (Verdict, error) {
-	var refusal *gemm.Error
-	if errors.As(err, &refusal) && (refusal.Kind == gemm.KindUnsupported || refusal.Kind == gemm.KindFormat) {
-		v.Outcome, v.Reason = Undecided, refusal.Message
-		return v, nil
-	}
-	return v, err
 }
 
 // formatName writes a format, or a pair of different ones.

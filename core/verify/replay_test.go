@@ -10,7 +10,6 @@ import (
 
 	"github.com/hawkeye-audit/hawkeye/core/cases"
 	"github.com/hawkeye-audit/hawkeye/core/format"
-	"github.com/hawkeye-audit/hawkeye/core/gemm"
 	"github.com/hawkeye-audit/hawkeye/core/plan"
 	"github.com/hawkeye-audit/hawkeye/core/profile"
 )
@@ -86,7 +85,7 @@ func TestWrongMemberOfTheSet(t *testing.T) {
 	samples := samplesOf(right, 4)
 	last := spread(len(samples) / 4)[len(samples)/4-1]
 	samples[4*last] ^= 1
-	if v := replayed(t, c, samples); v.Outcome != Undecided || v.Reason != want {
+	if v := replayed(t, c, samples); v.Outcome != Wrong || !strings.Contains(v.Reason, "one element changed") {
 		t.Errorf("the samples alone: %s: %s", v.Outcome, v.Reason)
 	}
 }
@@ -110,25 +109,12 @@ func TestTooLittleOutput(t *testing.T) {
 // last is the right one, so that all others are run whole.
 func TestEvidenceOfWholeRuns(t *testing.T) {
 	c := splitCall(9, 7, 136, "cancel").record()
-	const n, last = 9 * 7, 17
+	const last = 17
 	right := compute(t, c, "hopper/bf16-k8", splitPlan(last), profile.Epilogue{})
 	c.Out.Hash = hashOf(right)
-	differing, rejected := 0, 0
-	for _, candidate := range choose(c).candidates {
-		if candidate.slices == last {
-			continue
-		}
-		other := compute(t, c, "hopper/bf16-k8", splitPlan(candidate.slices), profile.Epilogue{})
-		comparison, err := Compare(gemm.Dense(right, format.F32, 1, 9, 7), gemm.Dense(other, format.F32, 1, 9, 7))
-		if err != nil || comparison.Differing == 0 {
-			t.Fatalf("%d slices: %v, %v: choose another seed", candidate.slices, comparison, err)
-		}
-		differing, rejected = differing+comparison.Differing, rejected+1
-	}
-	want := evidence(differing, rejected*n, rejected+1, n)
 	v := replayed(t, c, nil)
-	if v.Outcome != Exact || v.EvidenceBits != want || v.PlansTried != rejected+1 || want >= 32*n || len(v.Others) != 0 || !strings.HasPrefix(v.Plan, "17 slices") {
-		t.Errorf("%g bits, want %g (%d of %d elements differ): %+v", v.EvidenceBits, want, differing, rejected*n, v)
+	if v.Outcome != Exact || v.EvidenceBits < wantedBits || v.EvidenceBits >= 32*9*7 || v.PlansTried != slicings(136, 8) || len(v.Others) != 0 || !strings.HasPrefix(v.Plan, "17 slices") {
+		t.Errorf("%g bits: %+v", v.EvidenceBits, v)
 	}
 }
 
@@ -165,7 +151,7 @@ func TestForms(t *testing.T) {
 	for _, op := range []string{"addmm", "baddbmm"} {
 		for _, form := range []profile.Form{profile.FormFMAAlpha, profile.FormFMABeta} {
 			c := call{op: op, a: format.F16, out: format.F32, size: [4]int{2, 13, 17, 50}, kind: "cancel", c: "full", alpha: 0.7, beta: -1.3, seed: 8,
-				kernels: []string{cutlass("cutlass_75_wmma_tensorop_f16_s161616gemm_f16_32x32_64x1_nn_align1")}}.record()
+				kernels: []string{cutlass("cutlass_80_tensorop_f16_s16816gemm_f16_64x64_64x5_nn_align2")}}.record()
 			out := compute(t, c, "hopper/f16", plan.Tiled(plan.ResidueFirst, 64), profile.Epilogue{Form: form})
 			c.Out.Hash = hashOf(out)
 			v := replayed(t, c, out)
@@ -269,11 +255,11 @@ func TestCancel(t *testing.T) {
 	cancel(errEnough)
 	small := call{a: format.BF16, size: [4]int{1, 3, 5, 4}, kernels: []string{nvjetKernel}}.record()
 	small.Out.Hash = hashOf(nil)
-	if v, err := ReplayCase(before, small, nil, Options{}); !errors.Is(err, errEnough) || v.Outcome != "" {
+	if v, err := ReplayCase(before, small, nil, Options{}); !errors.Is(err, errEnough) || !v.Stopped || v.Outcome != Undecided {
 		t.Errorf("cancelled before: %+v, %v", v, err)
 	}
 	search := splitCall(40, 40, 1000, "cancel").record() // here the elimination is what is cancelled
-	if v, err := ReplayCase(before, search, make([]byte, 40*40*4), Options{}); !errors.Is(err, errEnough) || v.Outcome != "" {
+	if v, err := ReplayCase(before, search, make([]byte, 40*40*4), Options{}); !errors.Is(err, errEnough) || !v.Stopped || v.Reason != "stopped: 0 of 22 candidates were tried, 22 remain" {
 		t.Errorf("a search cancelled before: %+v, %v", v, err)
 	}
 	if testing.Short() {
@@ -288,7 +274,7 @@ func TestCancel(t *testing.T) {
 		}
 		return errEnough
 	}})
-	if !errors.Is(err, errEnough) || searching != 1 || v.Outcome != "" {
+	if !errors.Is(err, errEnough) || searching != 1 || !v.Stopped {
 		t.Errorf("a callback that stops a search: %+v, %v after %d calls", v, err, searching)
 	}
 	big := bigCall()
@@ -296,7 +282,7 @@ func TestCancel(t *testing.T) {
 	time.AfterFunc(300*time.Millisecond, func() { stop(errEnough) })
 	start := time.Now()
 	v, err = ReplayCase(during, big, nil, Options{})
-	if took := time.Since(start); !errors.Is(err, errEnough) || v.Outcome != "" || took > 10*time.Second {
+	if took := time.Since(start); !errors.Is(err, errEnough) || !v.Stopped || v.Reason != "stopped before the replay was complete" || took > 10*time.Second {
 		t.Errorf("cancelled while running: %+v, %v after %v", v, err, took)
 	}
 	calls := 0
@@ -306,7 +292,7 @@ func TestCancel(t *testing.T) {
 		}
 		return nil
 	}})
-	if !errors.Is(err, errEnough) || calls != 2 || v.Outcome != "" {
+	if !errors.Is(err, errEnough) || calls != 2 || !v.Stopped {
 		t.Errorf("a refusing callback: %+v, %v after %d calls", v, err, calls)
 	}
 }
@@ -339,7 +325,7 @@ func TestProgress(t *testing.T) {
 		}
 		return nil
 	}})
-	if !errors.Is(err, errEnough) || v.Outcome != "" {
+	if !errors.Is(err, errEnough) || !v.Stopped || v.Outcome != Undecided {
 		t.Errorf("a refusal at the end: %+v, %v", v, err)
 	}
 }

@@ -22,7 +22,7 @@ func tamperedCases(t *testing.T, golden *cases.Golden) []*cases.Case {
 	expected := expectedExact(t)
 	byFamily := map[string][]*cases.Case{}
 	for _, c := range golden.Cases {
-		if choice := choose(c); choice.unknown == "" && expected[c.ID] {
+		if choice := choose(c, Options{}); choice.unknown == "" && expected[c.ID] {
 			key := fmt.Sprintf("%s, stored whole: %v", choice.family, wholeStored(c))
 			byFamily[key] = append(byFamily[key], c)
 		}
@@ -52,12 +52,12 @@ func wholeStored(c *cases.Case) bool {
 // checkCaught fails unless a verdict of changed bits is what the family allows: never exact.
 func checkCaught(t *testing.T, what string, c *cases.Case, v Verdict) {
 	t.Helper()
-	want := Undecided
+	want := v.Outcome == Wrong || v.Outcome == Undecided // a searched plan may be known well enough to say what is wrong
 	if determined[v.Family] {
-		want = Wrong
+		want = v.Outcome == Wrong
 	}
-	if v.Outcome != want || v.Reason == "" || v.EvidenceBits != 0 || v.Compared != "" {
-		t.Errorf("%s (%s), %s: %s, want %s: %s", c.ID, v.Family, what, v.Outcome, want, v.Reason)
+	if !want || v.Reason == "" || v.EvidenceBits != 0 || v.Compared != "" {
+		t.Errorf("%s (%s), %s: %s, want wrong (or, where the names leave a choice, undecided): %s", c.ID, v.Family, what, v.Outcome, v.Reason)
 	}
 }
 

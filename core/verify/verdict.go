@@ -1,9 +1,6 @@
 package verify
 
-import (
-	"encoding/json"
-	"math"
-)
+import "encoding/json"
 
 // Outcome is what a verdict comes to.
 type Outcome string
@@ -26,34 +23,29 @@ type Verdict struct {
 	Out       string  `json:"out"`
 	Family    string  `json:"family"`
 	ProfileID string  `json:"profile_id,omitempty"`
-	// Compared is what was compared: "sha256 of the whole output", "stored elements" or "rows".
+	// Compared is what was compared: "sha256 of the whole output", "the whole output", "stored elements" or "rows".
 	Compared string `json:"compared,omitempty"`
 	Elements int    `json:"elements"` // output elements compared
 	// EvidenceBits is the base-2 logarithm of the odds against chance: for a profile the kernel names determine, the bits
 	// of the compared elements; for a searched one, how unlikely it is that a wrong plan of those tried agrees (see
-	// evidence).
+	// evidence.go).
 	EvidenceBits float64 `json:"evidence_bits"`
 	PlansTried   int     `json:"plans_tried"`
 	// Others are further plans that agree on everything compared, described.
-	Others       []string        `json:"others,omitempty"`
-	MultiplyAdds uint64          `json:"multiply_adds"` // of the case itself, not of the search
-	Seconds      float64         `json:"seconds"`       // of the last whole replay
-	Comparison   *Comparison     `json:"comparison,omitempty"`
-	Profile      json.RawMessage `json:"profile,omitempty"` // canonical JSON
-}
-
-// wantedBits is the evidence under which a searched plan stays undecided: chance agreement below 2^-30.
-const wantedBits = 30
-
-// evidence estimates the odds against chance, as a base-2 logarithm, for a plan found among several when others were
-// rejected. Of the tested elements of rejected plans, disagreements told the plan from the output; their ratio is how
-// often one element gives a wrong plan away. A wrong plan then agrees on all n elements with probability (1-ratio)^n,
-// and any of the plans tried with at most that many times as much.
-func evidence(disagreements, tested, tried, n int) float64 {
-	if disagreements == 0 { // no element was seen to give a plan away: agreement on any number of them is none either
-		return -math.Log2(float64(max(tried, 1)))
-	}
-	// One agreement more than was seen (Laplace): no finite test shows that agreement is impossible.
-	agree := float64(tested-disagreements+1) / float64(tested+2)
-	return -float64(n)*math.Log2(agree) - math.Log2(float64(max(tried, 1)))
+	Others       []string `json:"others,omitempty"`
+	MultiplyAdds uint64   `json:"multiply_adds"` // of the case itself, not of the search
+	Seconds      float64  `json:"seconds"`       // of the last whole replay
+	// ReplaySeconds is what the verdict would have taken with its profile given: operands, one whole replay, comparison.
+	// SearchSeconds is everything beyond that.
+	ReplaySeconds float64 `json:"replay_seconds,omitempty"`
+	SearchSeconds float64 `json:"search_seconds,omitempty"`
+	// Comparison counts the differences between the stored elements and the replay, where there are any.
+	Comparison *Comparison `json:"comparison,omitempty"`
+	// Difference says what a difference looks like, and which known fault gives it.
+	Difference *Difference `json:"difference,omitempty"`
+	// Notes are remarks on a verdict that stands: what this output could not have shown, for example.
+	Notes []string `json:"notes,omitempty"`
+	// Stopped: the progress callback or the context ended the work; the verdict says how far it came.
+	Stopped bool            `json:"stopped,omitempty"`
+	Profile json.RawMessage `json:"profile,omitempty"` // canonical JSON
 }

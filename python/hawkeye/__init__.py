@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         ShapeError,
         UnsupportedError,
     )
+    from ._explain import Reasons, explain, explain_tree, why
     from ._matmul import linear, matmul
     from ._native import (
         instruction_set,
@@ -68,6 +69,7 @@ _HOMES = {
         "ShapeError",
         "UnsupportedError",
     ),
+    "_explain": ("Reasons", "explain", "explain_tree", "why"),
     "_matmul": ("linear", "matmul"),
     "_native": ("instruction_set", "instruction_sets", "set_instruction_set", "set_threads", "threads"),
     "_profiles": ("Profile", "profile", "profiles"),
@@ -90,12 +92,15 @@ __all__ = [
     "OverlapError",
     "Profile",
     "ProfileError",
+    "Reasons",
     "RecordedSet",
     "ShapeError",
     "UnsupportedError",
     "Verdict",
     "__version__",
     "compare",
+    "explain",
+    "explain_tree",
     "instruction_set",
     "instruction_sets",
     "linear",
@@ -106,6 +111,7 @@ __all__ = [
     "set_instruction_set",
     "set_threads",
     "threads",
+    "why",
 ]
 
 

@@ -93,6 +93,35 @@ class GemmArgs(c.Structure):
     ]
 
 
+class ReplayOptions(c.Structure):
+    """hawkeye_replay_options."""
+
+    _fields_ = [
+        ("struct_size", c.c_uint64),
+        ("profile", c.c_uint64),
+        ("progress", ProgressFunction),
+        ("progress_user", c.c_void_p),
+        ("threads", c.c_int32),
+        ("blind", c.c_int32),
+    ]
+
+
+class ExplainOptions(c.Structure):
+    """hawkeye_explain_options."""
+
+    _fields_ = [
+        ("struct_size", c.c_uint64),
+        ("m", c.c_int64),
+        ("n", c.c_int64),
+        ("k", c.c_int64),
+        ("family", c.c_char_p),
+        ("style", c.c_int32),
+        ("full", c.c_int32),
+        ("width", c.c_int32),
+        ("reserved", c.c_int32),
+    ]
+
+
 class ProfileInfo(c.Structure):
     """hawkeye_profile_info."""
 
@@ -141,11 +170,15 @@ _CALLS: dict[str, list[Any]] = {
     "hawkeye_profile_describe": [c.c_uint64, *_TEXT],
     "hawkeye_profile_get_info": [c.c_uint64, c.POINTER(ProfileInfo)],
     "hawkeye_profile_list": [*_TEXT],
+    "hawkeye_explain_profile": [c.c_uint64, c.POINTER(ExplainOptions), *_TEXT],
+    "hawkeye_explain_tree": [c.c_uint64, c.POINTER(ExplainOptions), *_TEXT],
     "hawkeye_gemm": [c.POINTER(GemmArgs)],
     "hawkeye_compare": [c.POINTER(Matrix), c.POINTER(Matrix), c.POINTER(ComparisonStruct)],
     "hawkeye_set_open": [c.c_char_p, c.POINTER(c.c_uint64), c.POINTER(c.c_int64)],
     "hawkeye_set_about": [c.c_uint64, *_TEXT],
     "hawkeye_set_replay": [c.c_uint64, c.c_int64, c.c_int32, *_PROGRESS, *_TEXT],
+    "hawkeye_set_replay_with": [c.c_uint64, c.c_int64, c.POINTER(ReplayOptions), *_TEXT],
+    "hawkeye_set_why": [c.c_uint64, c.c_int64, c.c_int64, c.POINTER(ReplayOptions), *_TEXT],
     "hawkeye_set_free": [c.c_uint64],
 }
 # Functions that return a plain value and cannot fail.

@@ -14,11 +14,14 @@ import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _errors as errors
 from . import _native
 from ._native import Progress
+
+if TYPE_CHECKING:
+    from ._profiles import Profile, ProfileLike
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,14 @@ class Verdict:
     multiply_adds: int
     seconds: float
     details: dict[str, Any] = field(repr=False)  #: everything the library said
+
+    @property
+    def profile(self) -> Profile | None:
+        """The profile that was found, or that the kernel's name determines; None where none is known."""
+        from ._profiles import profile
+
+        found = self.details.get("profile")
+        return profile(found) if found else None
 
     @classmethod
     def from_json(cls, text: str) -> Verdict:
@@ -72,32 +83,81 @@ class RecordedSet:
         self.path = path
         self._handle = handle
         self._count = count
+        self._ids: dict[str, int] | None = None
         weakref.finalize(self, _free, handle, os.getpid()).atexit = False
+        #: what was known of the last case whose replay was stopped, by Ctrl-C or its progress callback; else None
+        self.unfinished: Verdict | None = None
         #: {"kind", "about", "multiply_adds", "cases", ...}
         self.about: dict[str, Any] = json.loads(_native.text("hawkeye_set_about", handle, size=1 << 16))
 
     def __len__(self) -> int:
         return self._count
 
-    def replay(self, index: int, *, threads: int | None = None, progress: Progress | None = None) -> Verdict:
-        """Replays case ``index``, counted from 0 in the file's order."""
-        if not 0 <= index < self._count:
-            raise IndexError(f"{self.path.name} has {self._count} cases, and case {index} was asked for.")
-        count = _native.thread_count(threads)
+    def cases(self) -> list[dict[str, Any]]:
+        """The set's own lines, decoded, in the order of the cases' indices; "id" is as verdicts have it."""
+        with self.path.open(encoding="utf-8") as lines:
+            numbered = [(number, json.loads(line)) for number, line in enumerate(lines, 1) if line.strip()]
+        return [case | {"id": _identity(case, number)} for number, case in numbered if not case.get("about")]
+
+    def index(self, case: int | str) -> int:
+        """The index of a case given by its id (or by its index). Raises ArgumentError for an id that no case has."""
+        if not isinstance(case, str):
+            if not 0 <= case < self._count:
+                raise IndexError(f"{self.path.name} has {self._count} cases, and case {case} was asked for.")
+            return case
+        if self._ids is None:
+            self._ids = {line["id"]: index for index, line in enumerate(self.cases())}
+        if case not in self._ids:
+            raise errors.ArgumentError(
+                f"{self.path.name} has no case {case}; its ids look like {next(iter(self._ids), '(none)')}."
+            )
+        return self._ids[case]
+
+    def replay(
+        self,
+        case: int | str,
+        *,
+        threads: int | None = None,
+        blind: bool = False,
+        profile: ProfileLike | None = None,
+        progress: Progress | None = None,
+    ) -> Verdict:
+        """Replays a case, named by its id or its index, counted from 0 in the file's order.
+
+        The recorded kernel names say which profiles to try; ``blind=True`` leaves them unread and searches by
+        operation, formats and sizes. ``profile`` is the only one to try. A replay that is stopped, by Ctrl-C or by
+        ``progress`` returning False, leaves what it knows in ``unfinished``.
+        """
+        from ._profiles import profile as find
+
+        index = self.index(case)
+        only = None if profile is None else find(profile)
+        options = _native.ReplayOptions(
+            struct_size=c.sizeof(_native.ReplayOptions),
+            profile=0 if only is None else only._handle,
+            threads=_native.thread_count(threads),
+            blind=blind,
+        )
         # The library says that 64 KiB always suffice; it does not keep a verdict that did not fit.
         buffer, needed = c.create_string_buffer(1 << 16), c.c_size_t()
-        with _native.Watched(progress) as watched:
-            watched.call(
-                "hawkeye_set_replay",
-                self._handle,
-                index,
-                count,
-                watched.function,
-                None,
-                buffer,
-                len(buffer),
-                c.byref(needed),
-            )
+        finished = False
+        try:
+            with _native.Watched(progress) as watched:
+                options.progress = watched.function
+                finished = watched.call(
+                    "hawkeye_set_replay_with",
+                    self._handle,
+                    index,
+                    c.byref(options),
+                    buffer,
+                    len(buffer),
+                    c.byref(needed),
+                )
+        finally:
+            if not finished and buffer.value:
+                self.unfinished = Verdict.from_json(buffer.value.decode("utf-8"))
+        if not finished:  # the program's own handler of SIGINT let it pass
+            raise errors.Cancelled("The replay was stopped by a signal.")
         return Verdict.from_json(buffer.value.decode("utf-8"))
 
     def __iter__(self) -> Iterator[Verdict]:
@@ -117,6 +177,13 @@ class RecordedSet:
             ) from error
         names = (line.partition("#")[0].strip() for line in lines)
         return frozenset(name for name in names if name)
+
+
+def _identity(case: dict[str, Any], line: int) -> str:
+    """A case's id as verdicts have it: its own, or one made of what it is."""
+    if "instruction" in case:
+        return "{gpu}-{format}-{out}-k{k}-{instruction}".format(**case)
+    return str(case.get("id") or f"line-{line}")
 
 
 def open_set(path: str | os.PathLike[str]) -> RecordedSet:

@@ -46,6 +46,21 @@ int main(int argc, char **argv) {
     AT(hawkeye_comparison, worst_ulps, 40);
     AT(hawkeye_comparison, worst_actual, 72);
 
+    CHECK(sizeof(hawkeye_replay_options) == 40);
+    AT(hawkeye_replay_options, profile, 8);
+    AT(hawkeye_replay_options, progress, 16);
+    AT(hawkeye_replay_options, progress_user, 24);
+    AT(hawkeye_replay_options, threads, 32);
+    AT(hawkeye_replay_options, blind, 36);
+
+    CHECK(sizeof(hawkeye_explain_options) == 56);
+    AT(hawkeye_explain_options, m, 8);
+    AT(hawkeye_explain_options, k, 24);
+    AT(hawkeye_explain_options, family, 32);
+    AT(hawkeye_explain_options, style, 40);
+    AT(hawkeye_explain_options, width, 48);
+    CHECK(HAWKEYE_TREE_TEXT == 0 && HAWKEYE_TREE_DOT == 1);
+
     CHECK(sizeof(hawkeye_signature) == 56);
     AT(hawkeye_signature, batch, 24);
     return test_result();

@@ -37,6 +37,10 @@ int main(int argc, char **argv) {
             CHECK_STATUS(HAWKEYE_ERROR_FORK, hawkeye_set_open("x", &p, &count, M_));
             CHECK_STATUS(HAWKEYE_ERROR_FORK, hawkeye_set_about(1, text, sizeof text, NULL, M_));
             CHECK_STATUS(HAWKEYE_ERROR_FORK, hawkeye_set_replay(1, 0, 1, NULL, NULL, text, sizeof text, NULL, M_));
+            CHECK_STATUS(HAWKEYE_ERROR_FORK, hawkeye_set_replay_with(1, 0, NULL, text, sizeof text, NULL, M_));
+            CHECK_STATUS(HAWKEYE_ERROR_FORK, hawkeye_set_why(1, 0, 0, NULL, text, sizeof text, NULL, M_));
+            CHECK_STATUS(HAWKEYE_ERROR_FORK, hawkeye_explain_profile(p, NULL, text, sizeof text, NULL, M_));
+            CHECK_STATUS(HAWKEYE_ERROR_FORK, hawkeye_explain_tree(p, NULL, text, sizeof text, NULL, M_));
             CHECK_STATUS(HAWKEYE_ERROR_FORK, hawkeye_set_free(1, M_));
             CHECK_STATUS(HAWKEYE_ERROR_FORK, hawkeye_profile_free(p, M_));
             CHECK(hawkeye_gemm(&args, NULL, 0) == HAWKEYE_ERROR_FORK);

@@ -37,6 +37,39 @@ int main(int argc, char **argv) {
     hawkeye_status s = hawkeye_set_replay(set, 155, 1, stop, &calls, text, sizeof text, NULL, NULL, 0);
     CHECK(calls == 0 ? s == HAWKEYE_OK : calls == 1 && s == HAWKEYE_ERROR_CANCELLED);
 
+    /* with options: one profile alone, names unread, and what is refused */
+    hawkeye_replay_options o = {.struct_size = sizeof o, .threads = 1, .profile = test_profile("hopper/bf16")};
+    CHECK_STATUS(HAWKEYE_OK, hawkeye_set_replay_with(set, 183, &o, text, sizeof text, &needed, M_));
+    CHECK(strstr(text, "\"verdict\":\"exact\"") && needed == strlen(text) + 1);
+    o.profile = test_profile("ampere/bf16");
+    CHECK_STATUS(HAWKEYE_OK, hawkeye_set_replay_with(set, 183, &o, text, sizeof text, NULL, M_));
+    CHECK(strstr(text, "\"verdict\":\"wrong\""));
+    CHECK_STATUS(HAWKEYE_ERROR_ARGUMENT, hawkeye_set_why(set, 183, 183, &o, text, sizeof text, NULL, M_));
+    o = (hawkeye_replay_options){.struct_size = sizeof o, .blind = 1};
+    CHECK_STATUS(HAWKEYE_OK, hawkeye_set_replay_with(set, 183, &o, text, sizeof text, NULL, M_));
+    CHECK(strstr(text, "\"id\":\"dev-0184\"") && !strstr(text, "\"verdict\":\"wrong\""));
+    CHECK_STATUS(HAWKEYE_OK, hawkeye_set_replay_with(set, 183, NULL, text, sizeof text, NULL, M_));
+    o.blind = 2;
+    CHECK_STATUS(HAWKEYE_ERROR_ARGUMENT, hawkeye_set_replay_with(set, 183, &o, text, sizeof text, NULL, M_));
+    o = (hawkeye_replay_options){.struct_size = sizeof o, .profile = 77};
+    CHECK_STATUS(HAWKEYE_ERROR_HANDLE, hawkeye_set_replay_with(set, 183, &o, text, sizeof text, NULL, M_));
+    o = (hawkeye_replay_options){.struct_size = 8};
+    CHECK_STATUS(HAWKEYE_ERROR_ARGUMENT, hawkeye_set_replay_with(set, 183, &o, text, sizeof text, NULL, M_));
+    CHECK_STATUS(HAWKEYE_ERROR_ARGUMENT, hawkeye_set_replay_with(set, 183, NULL, NULL, 0, NULL, M_));
+    CHECK_STATUS(HAWKEYE_ERROR_ARGUMENT, hawkeye_set_replay_with(set, count, NULL, text, sizeof text, NULL, M_));
+
+    /* why two cases differ, here one and itself */
+    CHECK_STATUS(HAWKEYE_OK, hawkeye_set_why(set, 183, 183, NULL, text, sizeof text, &needed, M_));
+    CHECK(strstr(text, "\"same_arithmetic\":true") && strstr(text, "\"text\":\"") && needed == strlen(text) + 1);
+    CHECK_STATUS(HAWKEYE_ERROR_ARGUMENT, hawkeye_set_why(set, 183, count, NULL, text, sizeof text, NULL, M_));
+    CHECK_STATUS(HAWKEYE_ERROR_ARGUMENT, hawkeye_set_why(set, -1, 183, NULL, text, sizeof text, NULL, M_));
+    CHECK_STATUS(HAWKEYE_ERROR_ARGUMENT, hawkeye_set_why(set, 183, 183, NULL, NULL, 0, NULL, M_));
+    CHECK_STATUS(HAWKEYE_ERROR_HANDLE, hawkeye_set_why(0, 183, 183, NULL, text, sizeof text, NULL, M_));
+    calls = 0;
+    o = (hawkeye_replay_options){.struct_size = sizeof o, .threads = 1, .progress = stop, .progress_user = &calls};
+    s = hawkeye_set_why(set, 155, 183, &o, text, sizeof text, NULL, NULL, 0);
+    CHECK(calls == 0 ? s == HAWKEYE_OK : s == HAWKEYE_ERROR_CANCELLED);
+
     CHECK_STATUS(HAWKEYE_OK, hawkeye_set_open(argv[1], &other, NULL, M_));
     CHECK(other != set);
     CHECK_STATUS(HAWKEYE_OK, hawkeye_set_free(set, M_));

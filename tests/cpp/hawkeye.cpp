@@ -85,6 +85,17 @@ static void profiles() {
     CHECK(status_of([] { Profile::parse({}); }) == Status::profile);
 }
 
+static void explanations() {
+    const auto p = Profile::load("hopper/bf16");
+    const auto text = hawkeye::explain(p, {5, 512, 2048, "nvjet"});
+    CHECK(text.find("nvjet kernel") != std::string::npos && text.find("5\u00d7512") != std::string::npos);
+    CHECK(hawkeye::explain(p).find("a sum of K products") != std::string::npos);
+    CHECK(hawkeye::explain_tree(p, 2048).find("accumulator of 2048 products") != std::string::npos);
+    CHECK(hawkeye::explain_tree(p, 2048, {hawkeye::TreeStyle::dot}).rfind("digraph ", 0) == 0);
+    CHECK(status_of([&] { hawkeye::explain_tree(p, 0); }) == Status::argument);
+    CHECK(status_of([&] { hawkeye::explain(p, {-1, 0, 0, ""}); }) == Status::argument);
+}
+
 static void library() {
     CHECK(!hawkeye::version().empty());
     const auto sets = hawkeye::instruction_sets();
@@ -193,6 +204,18 @@ static void recorded(const char *path) {
     CHECK(set.size() == 517 && set.about_json().find("H200") != std::string::npos);
     CHECK(set.replay(183).find("\"verdict\":\"exact\"") != std::string::npos);
     CHECK(status_of([&] { set.replay(517); }) == Status::argument);
+    const auto known = Profile::load("hopper/bf16"), narrow = Profile::load("ampere/bf16");
+    hawkeye::ReplayOptions options;
+    options.profile = &known;
+    CHECK(set.replay(183, options).find("\"verdict\":\"exact\"") != std::string::npos);
+    CHECK(status_of([&] { set.why(183, 183, options); }) == Status::argument);
+    options.profile = &narrow;
+    CHECK(set.replay(183, options).find("\"verdict\":\"exact\"") == std::string::npos);
+    options.profile = nullptr;
+    options.blind = true;
+    CHECK(set.replay(183, options).find("\"verdict\":\"wrong\"") == std::string::npos);
+    CHECK(set.why(183, 183).find("\"same_arithmetic\":true") != std::string::npos);
+    CHECK(status_of([&] { set.why(183, 517); }) == Status::argument);
     hawkeye::Set other = std::move(set);
     CHECK(set.handle() == 0 && set.size() == 0 && other.size() == 517);
     CHECK(status_of([&] { set.about_json(); }) == Status::handle);
@@ -203,6 +226,7 @@ int main(int argc, char **argv) try {
     if (argc != 2)
         return 2;
     profiles();
+    explanations();
     library();
     multiplication();
     progress();

@@ -65,6 +65,16 @@ def test_command_line(environment: dict[str, str], tmp_path: Path) -> None:
     assert (np.load(tmp_path / "D.npy") == 32).all()
 
 
+def test_shown_output(environment: dict[str, str]) -> None:
+    """What a ```console block shows is what its command prints; … stands for anything, and line breaks do not count."""
+    blocks = re.findall(r"^```console\n\$ (hawkeye .*)\n((?:.*\n)*?)^```", README, re.MULTILINE)
+    assert len(blocks) >= 2
+    for command, shown in blocks:
+        said = run(sys.executable, "-m", *command.split(), cwd=ROOT, **environment)
+        parts = [re.escape(" ".join(part.split())) for part in re.split(r"(?<=[ ])…(?=\n)", shown)]
+        assert re.fullmatch(".*?".join(parts), " ".join(said.split())), f"{command} prints:\n{said}"
+
+
 @pytest.mark.parametrize(
     ("language", "compiler", "options"), [("c", "cc", ["-std=c99"]), ("cpp", "c++", ["-std=c++17"])]
 )

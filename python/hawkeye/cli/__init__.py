@@ -1,7 +1,7 @@
 """The command ``hawkeye``: one file a command, and the rules common to all of them.
 
-Exit status: 0 when all is well, 1 when something is wrong, 3 for bad input (one sentence on standard error, never a
-traceback), 130 when interrupted.
+Exit status: 0 when all is well, 1 when something is wrong, 2 when something is undecided (verify, explain), 3 for bad
+input (one sentence on standard error, never a traceback), 130 when interrupted.
 """
 
 from __future__ import annotations

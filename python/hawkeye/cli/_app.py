@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import typer
 
-from . import bench, demo, doctor, gemm, golden, profiles
+from . import bench, demo, doctor, explain, gemm, golden, profiles, verify, why
 
 app = typer.Typer(
     name="hawkeye",
@@ -30,9 +30,16 @@ app = typer.Typer(
 
       hawkeye gemm A.npy B.npy --profile hopper/f16 -o D.npy
 
-      hawkeye golden SET.jsonl --json   a verdict a line, for any recorded set
+      hawkeye verify SET.jsonl              is every recorded result the one its kernel must give?
 
-    Exit status: 0 all is well, 1 something is wrong, 3 bad input, 130 interrupted.
+      hawkeye explain SET.jsonl:ID --tree   how one of them was summed, in words and as a tree
+
+      hawkeye why SET.jsonl A B             why the bits of two of them differ
+
+      hawkeye golden SET.jsonl --json       a verdict a line, for any recorded set
+
+    Exit status: 0 all is well, 1 something is wrong, 2 something is undecided (verify, explain), 3 bad input, 130
+    interrupted.
     """,
 )
 
@@ -62,6 +69,9 @@ def _paragraphs(text: str) -> str:
 
 _commands: list[Callable[..., int]] = [
     demo.demo,
+    verify.verify,
+    explain.explain,
+    why.why,
     golden.golden,
     gemm.gemm,
     profiles.profiles,

@@ -1,122 +1,293 @@
-"""Replaying a set with a progress bar, and showing what came of it; shared by ``demo`` and ``golden``."""
+"""Replaying a set with a progress bar, and showing what came of it; shared by ``demo``, ``golden`` and ``verify``."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from .._errors import ArgumentError, FileError
-from .._sets import RecordedSet, Verdict, open_set
+from .._errors import ArgumentError
+from .._native import Progress
+from .._sets import RecordedSet, Verdict
+from ._cases import opened, split
+from ._words import say
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 OK = 0
 WRONG = 1
+UNDECIDED = 2
+INTERRUPTED = 130
 _VERDICTS = ("exact", "undecided", "wrong")
 
 
 def run(
-    path: Path, *, as_json: bool, only: list[str], threads: int, stories: int = 0, write_expected: bool = False
+    path: Path,
+    *,
+    as_json: bool,
+    only: list[str],
+    threads: int,
+    blind: bool = False,
+    times: bool = False,
+    stories: int = 0,
+    write_expected: bool = False,
 ) -> int:
-    """Replays the set and returns the exit status."""
-    if not path.is_file():
-        raise FileError(
-            f"{path} is a folder: name a set, FILE.jsonl." if path.is_dir() else f"There is no file {path}."
-        )
-    recorded = open_set(path)
+    """Replays the set, shows tables, and returns the exit status of ``golden`` and ``demo``."""
+    recorded = opened(path)
     expected = recorded.expected()
     if write_expected and only:
         raise ArgumentError("--write-expected lists a whole set: leave out --only.")
-    verdicts = _json_lines(recorded, only, threads) if as_json else _with_progress(recorded, only, threads)
+    if write_expected and blind:
+        raise ArgumentError("--write-expected lists what the kernel names give: leave out --blind.")
+    done = _replay(recorded, only, threads, blind, as_json=as_json)
     if not as_json:
-        _show(recorded, verdicts, verdicts if only else telling(verdicts, stories))
+        told = done.verdicts if only else telling(done.verdicts, stories)
+        _show(recorded, done.verdicts, told, listed=not stories, times=times)
+    elif times:
+        from rich.console import Console
+
+        Console(stderr=True).print(_times(done.verdicts))
+    if done.interrupted:
+        return _interrupted(done)
     if write_expected:
-        _write_expected(recorded, verdicts)
+        _write_expected(recorded, done.verdicts)
         expected = None
-    return _conclude(verdicts, expected, quiet=as_json)
+    return _conclude(done.verdicts, expected, quiet=as_json)
 
 
-def _indices(recorded: RecordedSet, only: list[str]) -> list[int]:
-    """The cases to replay. Ids are read from the set's own lines, so that --only replays nothing else."""
-    if not only:
-        return list(range(len(recorded)))
-    ids = {identity(line): index for index, line in enumerate(case_lines(recorded))}
-    unknown = [name for name in only if name not in ids]
-    if unknown:
-        raise ArgumentError(
-            f"{recorded.path.name} has no case {', '.join(unknown)}; its ids look like {next(iter(ids), '(none)')}."
-        )
-    return sorted({ids[name] for name in only})
+def verify(target: str, *, as_json: bool, only: list[str], threads: int, blind: bool) -> int:
+    """Replays a set, or the case that SET.jsonl:ID names, and returns the exit status of ``verify``."""
+    path, name = split(target)
+    recorded = opened(path)
+    done = _replay(recorded, [*only, *([name] if name else [])], threads, blind, as_json=as_json)
+    if not as_json:
+        lines = {case["id"]: case for case in recorded.cases()}
+        few = [v for v in done.verdicts if v.verdict == "exact"] if name or only else []
+        for v in [*few, *inexact(done.verdicts)]:
+            say(story(v, lines.get(v.id, {})) + tried(v))
+        tally = {name: sum(v.verdict == name for v in done.verdicts) for name in _VERDICTS}
+        if not (name and len(done.verdicts) == 1):
+            if few or tally["wrong"] or tally["undecided"]:
+                print()
+            counts = ", ".join(f"{count} {name}" for name, count in tally.items() if count)
+            say(f"{about_line(recorded)}: {counts or 'nothing was verified'}.")
+    if done.interrupted:
+        return _interrupted(done)
+    found = {v.verdict for v in done.verdicts}
+    return WRONG if "wrong" in found else UNDECIDED if found != {"exact"} else OK
 
 
-def case_lines(recorded: RecordedSet) -> list[dict[str, Any]]:
-    """The set's lines, one a case, in the order of the cases' indices."""
-    with recorded.path.open(encoding="utf-8") as lines:
-        objects = [json.loads(line) | {"line": number} for number, line in enumerate(lines, 1) if line.strip()]
-    return [case for case in objects if not case.get("about")]
+@dataclass
+class _Done:
+    """What came of a set: the verdicts, and whether Ctrl-C ended it before its end."""
+
+    verdicts: list[Verdict]
+    total: int
+    interrupted: bool = False
+    unfinished: Verdict | None = None
 
 
-def identity(case: dict[str, Any]) -> str:
-    """A case's id as verdicts have it: its own, or one made of what it is."""
-    if "instruction" in case:
-        return "{gpu}-{format}-{out}-k{k}-{instruction}".format(**case)
-    return str(case.get("id") or f"line-{case['line']}")
-
-
-def _json_lines(recorded: RecordedSet, only: list[str], threads: int) -> list[Verdict]:
-    verdicts = []
-    for index in _indices(recorded, only):
-        verdict = recorded.replay(index, threads=threads)
-        verdicts.append(verdict)
-        print(json.dumps(verdict.details, ensure_ascii=False), flush=True)
-    return verdicts
-
-
-def _with_progress(recorded: RecordedSet, only: list[str], threads: int) -> list[Verdict]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    indices = _indices(recorded, only)
-    verdicts: list[Verdict] = []
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    # On standard error: standard output then holds the tables alone, also when it goes to a file.
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(f"Replaying {recorded.path.name}", total=len(indices))
+def _replay(recorded: RecordedSet, only: list[str], threads: int, blind: bool, *, as_json: bool) -> _Done:
+    """Replays the chosen cases with a bar on standard error; with ``as_json`` prints each verdict as it comes."""
+    indices = sorted({recorded.index(name) for name in only}) if only else list(range(len(recorded)))
+    weights = [work(case) for case in recorded.cases()]
+    done = _Done([], len(indices))
+    with _bar(f"Replaying {recorded.path.name}", sum(weights[i] for i in indices), len(indices)) as bar:
         for index in indices:
-            verdicts.append(recorded.replay(index, threads=threads))
-            bar.advance(task)
-    return verdicts
+            try:
+                verdict = recorded.replay(index, threads=threads, blind=blind, progress=bar.within(weights[index]))
+            except KeyboardInterrupt:
+                done.interrupted, done.unfinished = True, recorded.unfinished
+                break
+            done.verdicts.append(verdict)
+            bar.finish(weights[index])
+            if as_json:
+                bar.print(json.dumps(verdict.details, ensure_ascii=False))
+    return done
+
+
+def work(case: dict[str, Any]) -> float:
+    """How long a case takes in comparison with others, roughly: its multiply-adds, and what every case costs."""
+    sizes = ("rows", "k") if "instruction" in case else ("batch", "m", "n", "k")
+    products = 1.0
+    for name in sizes:
+        products *= max(int(case.get(name, 1)), 0)
+    return products + 2e7
+
+
+class _Bar:
+    """A progress bar in units of work; it moves within a case, and never back."""
+
+    def __init__(self, bar: Any, task: Any, count: int) -> None:
+        self._bar, self._task, self._count = bar, task, count
+        self._finished, self._cases, self._shown = 0.0, 0, 0.0
+
+    def within(self, weight: float) -> Progress:
+        """The progress callback of one case."""
+
+        def report(done: int, total: int) -> None:
+            self._move(self._finished + weight * min(done / total, 1.0) if total else self._finished)
+
+        return report
+
+    def finish(self, weight: float) -> None:
+        """A case has ended."""
+        self._finished, self._cases = self._finished + weight, self._cases + 1
+        self._move(self._finished)
+
+    def _move(self, completed: float) -> None:
+        self._shown = max(self._shown, completed)
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._shown, cases=f"{self._cases}/{self._count}")
+
+    def print(self, line: str) -> None:
+        """A line on standard output, which may be the bar's terminal."""
+        if self._bar is not None and sys.stdout.isatty():
+            self._bar.update(self._task, visible=False, refresh=True)
+            print(line, flush=True)
+            self._bar.update(self._task, visible=True)
+        else:
+            print(line, flush=True)
+
+
+@contextmanager
+def _bar(title: str, total: float, count: int) -> Iterator[_Bar]:
+    """A bar with an estimate of the time left, where a person is watching."""
+    if not sys.stderr.isatty():
+        yield _Bar(None, None, count)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Rich
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[cases]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    # On standard error: standard output then holds the tables alone, also when it goes to a file.
+    with Rich(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
+        yield _Bar(bar, bar.add_task(title, total=total, cases=f"0/{count}"), count)
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Progress | None]:
+    """The same for one long call: a progress callback, None where nobody watches."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    with _bar(title, 1.0, 1) as bar:
+        yield bar.within(1.0)
 
 
 # ---- tables -------------------------------------------------------------------------------------------------------
 
 
-def _show(recorded: RecordedSet, verdicts: list[Verdict], told: list[Verdict]) -> None:
-    """The tables, and what there is to say of the cases told one by one."""
+def _show(
+    recorded: RecordedSet, verdicts: list[Verdict], told: list[Verdict], *, listed: bool = True, times: bool = False
+) -> None:
+    """The tables, what there is to say of the cases told one by one, and the others that are not exact."""
     from rich.console import Console
     from rich.text import Text
 
     console = Console()
     console.print(Text(about_line(recorded)))
+    if not verdicts:
+        return
     console.print()
     console.print(_table("By operation and number formats", ("op", "dtype"), verdicts, lambda v: (v.op, dtypes(v))))
     if any(v.family != "other" for v in verdicts):
         console.print()
         console.print(_table("By kernel family", ("family",), verdicts, lambda v: (v.family,)))
-    lines = {identity(line): line for line in case_lines(recorded)} if told else {}
+    if times:
+        console.print()
+        console.print(_times(verdicts))
+    lines = {case["id"]: case for case in recorded.cases()} if told else {}
     for v in told:
         console.print()
-        console.print(Text(story(v, lines.get(v.id, {}))))
-    wrong = [v for v in verdicts if v.verdict == "wrong" and v not in told]
-    if wrong:
+        console.print(Text(story(v, lines.get(v.id, {})) + tried(v)))
+    rest = [v for v in inexact(verdicts) if v not in told and (listed or v.verdict == "wrong")]
+    if rest:
         console.print()
-    for v in wrong:
-        console.print(Text(f"{v.id} {v.verdict}: {v.reason}"))
+        say(f"Not exact, and what was tried ({len(rest)}):" if listed else "Wrong:")
+    for v in rest:
+        say(f"{v.id} ({v.op} of {dtypes(v)}, {v.family}) {v.verdict}: {_reason(v)}.{tried(v)}")
+
+
+def inexact(verdicts: list[Verdict]) -> list[Verdict]:
+    """The cases that are not exact, wrong ones first."""
+    return [v for name in ("wrong", "undecided") for v in verdicts if v.verdict == name]
+
+
+def _reason(v: Verdict) -> str:
+    return (v.reason or "no reason was given").rstrip(".")
+
+
+def tried(v: Verdict) -> str:
+    """What was tried of a case that is not exact, where that is known: " Tried: 343 plans; the last …"."""
+    plans = int(v.details.get("plans_tried") or 0)
+    if v.verdict == "exact" or not plans:
+        return ""
+    text = f" Tried: {plans} plan{'' if plans == 1 else 's'}"
+    if v.plan:
+        text += f"; found: {v.plan.rstrip('.')}"
+    bits = float(v.details.get("evidence_bits") or 0.0)
+    if bits > 0:
+        text += f"; evidence {bits:.1f} bits"
+    return text + "."
+
+
+def _times(verdicts: list[Verdict]) -> Table:
+    """How long verdicts took with their search, beside one plain replay of the plan that was found."""
+    from rich.table import Table
+
+    table = Table(
+        title="Search time beside one plain replay", title_justify="left", box=None, pad_edge=False, header_style="bold"
+    )
+    table.add_column("family", no_wrap=True)
+    for head in ("cases", "replay s", "search s", "median", "worst", "worst case"):
+        table.add_column(head, justify="right", no_wrap=True)
+    groups: dict[str, list[Verdict]] = defaultdict(list)
+    for v in verdicts:
+        if ratio(v) is not None:
+            groups[v.family].append(v)
+    timed = [v for name in sorted(groups) for v in groups[name]]
+    for name in sorted(groups):
+        table.add_row(name, *_time_row(groups[name]))
+    table.add_section()
+    table.add_row("all", *_time_row(timed), style="bold")
+    return table
+
+
+def ratio(v: Verdict) -> float | None:
+    """How many times as long as a plain replay the whole verdict took; None where one of the two is not known."""
+    search, plain = v.details.get("search_seconds"), v.details.get("replay_seconds")
+    return float(search) / float(plain) if search and plain else None
+
+
+def _time_row(verdicts: list[Verdict]) -> list[str]:
+    ratios = [(r, v.id) for v in verdicts if (r := ratio(v)) is not None]
+    if not ratios:
+        return ["0", *["-"] * 5]
+    worst, name = max(ratios)
+    return [
+        str(len(ratios)),
+        f"{sum(float(v.details['replay_seconds']) for v in verdicts):.2f}",
+        f"{sum(float(v.details['search_seconds']) for v in verdicts):.2f}",
+        f"{median(r for r, _ in ratios):.2f}x",
+        f"{worst:.1f}x",
+        name,
+    ]
 
 
 def about_line(recorded: RecordedSet) -> str:
@@ -174,15 +345,15 @@ def telling(verdicts: list[Verdict], count: int) -> list[Verdict]:
     searched for, one that stays open.
     """
 
-    def tried(v: Verdict) -> int:
+    def plans(v: Verdict) -> int:
         return int(v.details.get("plans_tried") or 0)
 
     exact = sorted((v for v in verdicts if v.verdict == "exact"), key=lambda v: v.multiply_adds)
     pools = (
         [v for v in verdicts if v.verdict == "wrong"],
         [v for v in verdicts if "missing" in v.reason],
-        [v for v in exact if tried(v) <= 1][::-1],
-        sorted((v for v in exact if tried(v) > 1), key=tried, reverse=True),
+        [v for v in exact if plans(v) <= 1][::-1],
+        sorted((v for v in exact if plans(v) > 1), key=plans, reverse=True),
         sorted((v for v in verdicts if v.verdict == "undecided"), key=lambda v: -v.multiply_adds),
         exact[::-1],
     )
@@ -202,10 +373,10 @@ def story(v: Verdict, case: dict[str, Any]) -> str:
         size += f" in a batch of {case['batch']}"
     what = f"{v.id} ({v.op} of {dtypes(v)}{size})"
     if v.verdict != "exact":
-        return f"{what} is {v.verdict}: {(v.reason or 'no reason was given').rstrip('.')}."
-    tried = int(v.details.get("plans_tried") or 0)
+        return f"{what} is {v.verdict}: {_reason(v)}."
+    plans = int(v.details.get("plans_tried") or 0)
     plan = (v.plan or "its plan").rstrip(".")
-    how = f"with the one of {tried} plans tried that fits" if tried > 1 else "with the plan its kernel's name says"
+    how = f"with the one of {plans} plans tried that fits" if plans > 1 else "with the plan its kernel's name says"
     compared = v.details.get("compared")
     proof = f" ({compared})" if compared else ""
     return f"{what} is reproduced to the last bit{proof} {how}: {plan}."
@@ -228,6 +399,15 @@ def _conclude(verdicts: list[Verdict], expected: frozenset[str] | None, *, quiet
         )
         print(f"\nNothing is wrong{held}.", file=out)
     return WRONG if wrong or missed else OK
+
+
+def _interrupted(done: _Done) -> int:
+    """Says on standard error how far Ctrl-C let it come."""
+    print(f"hawkeye: interrupted after {len(done.verdicts)} of {done.total} cases", file=sys.stderr)
+    if done.unfinished is not None:
+        v = done.unfinished
+        print(f"hawkeye: {v.id} was not finished: {_reason(v)}.{tried(v)}", file=sys.stderr)
+    return INTERRUPTED
 
 
 def _some(names: list[str], most: int = 12) -> str:

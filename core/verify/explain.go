@@ -1,0 +1,489 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/hawkeye-audit/hawkeye/core/gemm"
+	"github.com/hawkeye-audit/hawkeye/simd"
+)
+
+// An output that no candidate gives is explained in two ways: by a fault (faults.go) that, on top of a candidate, gives every
+// recorded bit, or by where the elements lie that differ from the nearest candidate (difference.go).
+
+const (
+	// nearestPlans is how many candidates, those that differ least, are looked at closely.
+	nearestPlans = 3
+	// faultElements is how many elements a fault is tried on before all of them.
+	faultElements = 8
+	// faultWork bounds what trying faults may cost, in multiply-adds; where whole outputs are needed, it bounds those.
+	faultWork = 24 << 30
+	// knownFaultBits is the evidence wanted for a fault that such kernels are known to have.
+	knownFaultBits = 10
+)
+
+// explain completes the verdict on an output that no candidate gives.
+func (r *replay) explain(ctx context.Context, v Verdict, choice choice) (Verdict, error) {
+	if r.options.unexplained {
+		return v, nil
+	}
+	determined := !choice.searched && !choice.uncertain
+	near, err := r.nearest(ctx)
+	if err != nil || len(near) == 0 {
+		return v, err
+	}
+	found, err := r.fault(ctx, near)
+	if err != nil {
+		return v, err
+	}
+	if found != nil {
+		d := found.difference
+		wanted := float64(wantedBits)
+		if d.MissingProducts == r.k%64 && d.MissingProducts > 0 && r.splits(found.beside.trial) {
+			wanted = knownFaultBits
+		}
+		if d.Kind == DifferentAddend {
+			wanted = math.Inf(1) // where the names leave a choice, such an epilogue may be the kernel's own
+		}
+		enough := determined || found.beside.distance-math.Log2(float64(max(found.tried, 1))) >= wanted
+		if len(r.known.samples) == 0 {
+			enough = enough || d.Kind != DifferentAddend // its hash agrees: no chance
+		}
+		v.Difference = d
+		if enough {
+			t := found.beside.trial
+			v.Outcome, v.Plan, v.ProfileID, v.Profile = Wrong, r.describe(t.candidate), t.profile.ID(), t.profile.JSON()
+			v.Reason = d.Text
+			if v.Comparison = comparisonOf(r, found.beside); v.Comparison != nil {
+				v.Reason += "; without that, of the stored elements " + v.Comparison.String()
+			}
+		} else {
+			v.Reason += "; it would be explained so: " + d.Text
+		}
+		return v, nil
+	}
+	if len(r.known.samples) == 0 {
+		v.Difference = &Difference{Kind: NotLocated, Text: "only the hash of the output is recorded, and none of the known faults gives it", Plan: r.describe(near[0].trial.candidate)}
+		return v, nil
+	}
+	best := near[0]
+	d := r.locate(best)
+	v.Difference = d
+	if determined {
+		if d.Kind != NotLocated {
+			v.Reason += "; " + d.Text
+		}
+		return v, nil
+	}
+	if len(best.differing) == 0 {
+		return v, nil
+	}
+	if r.identified(best, d) {
+		t := best.trial
+		v.Outcome, v.Plan, v.ProfileID, v.Profile = Wrong, r.describe(t.candidate), t.profile.ID(), t.profile.JSON()
+		v.Comparison = comparisonOf(r, best)
+		v.Reason = "of the stored elements " + v.Comparison.String() + "; " + d.Text
+		return v, nil
+	}
+	if d.Kind != Scattered {
+		v.Reason += "; beside the nearest plan, " + d.Text
+	}
+	return v, nil
+}
+
+// comparisonOf is a comparison by stored elements, nil where none are.
+func comparisonOf(r *replay, c *compared) *Comparison {
+	if len(c.want) == 0 {
+		return nil
+	}
+	type element struct {
+		index     int
+		want, got uint64
+	}
+	list := make([]element, len(c.want))
+	for i, p := range c.at {
+		list[i] = element{(p.Batch*r.m+p.Row)*r.n + p.Column, c.want[i], c.got[i]}
+	}
+	slices.SortFunc(list, func(a, b element) int { return cmp.Compare(a.index, b.index) })
+	comparison := Comparison{First: -1, Worst: -1}
+	shape := r.shape(r.c.Out.Format)
+	indices := make([]int, len(list))
+	for i, e := range list {
+		indices[i] = e.index
+		comparison.add(shape, e.want, e.got)
+	}
+	comparison.First, comparison.Worst = flat(indices, comparison.First), flat(indices, comparison.Worst)
+	return &comparison
+}
+
+// nearest compares the candidates that differ least with all stored elements. Where none are stored, the first candidates
+// stand for all.
+func (r *replay) nearest(ctx context.Context) ([]*compared, error) {
+	var list []*trial
+	for _, t := range r.trials {
+		if t.refused == nil {
+			list = append(list, t)
+		}
+	}
+	if len(r.known.samples) == 0 {
+		var near []*compared
+		for _, t := range list[:min(len(list), nearestPlans)] {
+			near = append(near, &compared{trial: t})
+		}
+		return near, nil
+	}
+	share := func(t *trial) float64 {
+		if t.stored != nil {
+			return float64(t.stored.Differing) / float64(t.stored.Count)
+		}
+		return float64(t.differing) / float64(max(len(t.values), 1))
+	}
+	sort := func() {
+		slices.SortStableFunc(list, func(a, b *trial) int { return cmp.Or(cmp.Compare(share(a), share(b)), cmp.Compare(a.bits, b.bits)) })
+	}
+	if len(list) > 1 {
+		for _, keep := range []int{4 * nearestPlans, nearestPlans} { // few elements say little: look at more before choosing
+			sort()
+			for _, t := range list[:min(len(list), keep)] {
+				if _, err := r.look(ctx, t); err != nil {
+					return nil, err
+				}
+			}
+		}
+		sort()
+	}
+	var near []*compared
+	stored := &places{at: r.known.at}
+	for _, t := range list {
+		if len(near) == nearestPlans {
+			break
+		}
+		if t.out == nil && r.known.whole {
+			if err := r.run(ctx, t); err != nil {
+				return nil, err
+			}
+		}
+		values, err := r.elements(ctx, t, stored)
+		if err != nil {
+			return nil, err
+		}
+		if values != nil {
+			near = append(near, r.compare(t, r.known.at, r.known.samples, values))
+		}
+	}
+	slices.SortStableFunc(near, func(a, b *compared) int { return cmp.Compare(a.distance, b.distance) })
+	return near, nil
+}
+
+// explained is a fault that gives the recorded output.
+type explained struct {
+	difference *Difference
+	beside     *compared // the candidate without the fault
+	tried      int       // faults on top of candidates, this one included
+}
+
+// fault tries the faults: on top of the nearest candidates, then of all.
+func (r *replay) fault(ctx context.Context, near []*compared) (*explained, error) {
+	tried, work := 0, uint64(0)
+	if len(r.known.samples) == 0 {
+		return r.faultByHash(ctx, near)
+	}
+	at, want := r.telling(near[0])
+	var hit *explained
+	attempt := func(t *trial, beside *compared) error {
+		for _, f := range r.faults(t.candidate) {
+			if err := r.poll(); err != nil {
+				return err
+			}
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			tried++
+			work += uint64(len(at)) * uint64(r.k) * 8 // kernels compute tiles of more elements
+			values, err := r.faulty(ctx, &f, at)
+			if err != nil {
+				return err
+			}
+			if values == nil || !slices.Equal(values, want) {
+				continue
+			}
+			reproduced, err := r.reproduces(ctx, &f)
+			if err != nil {
+				return err
+			}
+			if reproduced == "" {
+				continue
+			}
+			if hit != nil {
+				if f.text != hit.difference.Text && !slices.Contains(hit.difference.Also, f.text) {
+					hit.difference.Also = append(hit.difference.Also, f.text)
+				}
+				continue
+			}
+			if beside == nil {
+				got, err := r.elements(ctx, t, &places{at: r.known.at})
+				if err != nil {
+					return err
+				}
+				beside = r.compare(t, r.known.at, r.known.samples, got)
+			}
+			d := r.locate(beside)
+			d.Kind, d.Text, d.MissingProducts, d.Reproduced, d.Plan = f.kind, f.text, f.missing, reproduced, r.describe(t.candidate)
+			hit = &explained{d, beside, tried}
+		}
+		return nil
+	}
+	done := map[*trial]bool{}
+	for _, c := range near {
+		done[c.trial] = true
+		if err := attempt(c.trial, c); err != nil {
+			return nil, err
+		}
+		if hit != nil {
+			return hit, nil
+		}
+	}
+	// A pattern of few elements is no fault of all of the arithmetic.
+	if len(near[0].differing)*4 < len(near[0].want) && len(near[0].want) > 64 {
+		return nil, nil
+	}
+	for _, t := range r.trials {
+		if done[t] || t.refused != nil {
+			continue
+		}
+		if work > faultWork {
+			break
+		}
+		if err := attempt(t, nil); err != nil || hit != nil {
+			return hit, err
+		}
+	}
+	return nil, nil
+}
+
+// faultByHash computes whole outputs, as long as the work allows.
+func (r *replay) faultByHash(ctx context.Context, near []*compared) (*explained, error) {
+	tried, work := 0, uint64(0)
+	for _, c := range near {
+		for _, f := range r.faults(c.trial.candidate) {
+			if work += r.c.MultiplyAdds(); work > faultWork {
+				return nil, nil
+			}
+			tried++
+			reproduced, err := r.reproduces(ctx, &f)
+			if err != nil {
+				return nil, err
+			}
+			if reproduced != "" {
+				d := &Difference{Kind: f.kind, Text: f.text, MissingProducts: f.missing, Reproduced: reproduced, Plan: r.describe(c.trial.candidate)}
+				return &explained{d, c, tried}, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+// telling picks stored elements to try faults on: some that differ from the nearest candidate, and some that do not.
+func (r *replay) telling(c *compared) ([]gemm.Position, []uint64) {
+	var at []gemm.Position
+	var want []uint64
+	differs := map[int]bool{}
+	pick := func(i int) { at, want = append(at, c.at[i]), append(want, c.want[i]) }
+	for _, i := range c.differing {
+		differs[i] = true
+	}
+	for _, o := range spread(len(c.differing))[:min(faultElements/2, len(c.differing))] {
+		pick(c.differing[o])
+	}
+	for _, i := range spread(len(c.want)) {
+		if len(at) >= faultElements {
+			break
+		}
+		if !differs[i] {
+			pick(i)
+		}
+	}
+	return at, want
+}
+
+// skip is the errors of a fault that cannot be run: it explains nothing.
+func skip(err error) bool {
+	var refusal *gemm.Error
+	return errors.As(err, &refusal)
+}
+
+// faulty computes elements under a fault; nil where it cannot be run.
+func (r *replay) faulty(ctx context.Context, f *fault, at []gemm.Position) ([]uint64, error) {
+	values, err := gemm.Elements(ctx, f.args, at)
+	if skip(err) {
+		return nil, nil
+	}
+	if err == nil && f.finish != nil {
+		simd.WithDefaultFloats(func() {
+			for i, p := range at {
+				values[i] = f.finish(p, values[i])
+			}
+		})
+	}
+	return values, err
+}
+
+// faultyWhole computes the whole output under a fault.
+func (r *replay) faultyWhole(ctx context.Context, f *fault) ([]byte, error) {
+	a, width := *f.args, f.args.D.Format.Bytes()
+	raw := make([]byte, r.count*width)
+	a.D = gemm.Dense(raw, f.args.D.Format, r.batch, r.m, r.n)
+	if r.options.Progress != nil {
+		a.Progress = func(_, total uint64) error { return r.options.Progress(r.done, total) }
+	}
+	err := gemm.Run(ctx, &a)
+	if skip(err) {
+		return nil, nil
+	}
+	if err != nil || f.finish == nil {
+		return raw, err
+	}
+	size := r.c.Out.Format.Bytes()
+	out := make([]byte, r.count*size)
+	simd.WithDefaultFloats(func() {
+		for i := range r.count {
+			p := r.position(i)
+			putBits(out[i*size:], size, f.finish(p, a.D.Bits(p.Batch, p.Row, p.Column)))
+		}
+	})
+	return out, nil
+}
+
+// reproduces tells what of the record a fault gives: all stored elements, or the hash; "" where not.
+func (r *replay) reproduces(ctx context.Context, f *fault) (string, error) {
+	if len(r.known.samples) > 0 && !r.known.whole {
+		values, err := r.faulty(ctx, f, r.known.at)
+		if err != nil || !slices.Equal(values, r.known.samples) {
+			return "", err
+		}
+		if r.known.hash == "" {
+			return "stored elements", nil
+		}
+	}
+	out, err := r.faultyWhole(ctx, f)
+	if err != nil || out == nil {
+		return "", err
+	}
+	if agrees, _ := r.agrees(out); !agrees {
+		return "", nil
+	}
+	if r.known.hash == "" {
+		return "the whole output", nil
+	}
+	return "sha256 of the whole output", nil
+}
+
+// identified tells whether a searched plan, which differs from the record in some elements, is still known to be the one: the
+// elements that agree give enough evidence, and the pattern of the others is none that an unknown plan would leave.
+func (r *replay) identified(c *compared, d *Difference) bool {
+	if len(r.trials) < 2 {
+		return false // nothing tells how far other plans lie
+	}
+	differs := map[gemm.Position]bool{}
+	for _, i := range c.differing {
+		differs[c.at[i]] = true
+	}
+	// Evidence from the elements of the blocks that agree, and how often other plans differ there.
+	var s seen
+	least := math.Inf(1)
+	base := 0
+	others := map[*trial][2]int{}
+	for b, block := range r.blocks {
+		for i, want := range block.want {
+			if differs[block.at[i]] {
+				continue
+			}
+			var values []uint64
+			for _, t := range r.trials {
+				if t == c.trial || t.refused != nil || t.done <= b {
+					continue
+				}
+				values = append(values, t.values[base+i])
+				n := others[t]
+				n[1]++
+				if t.values[base+i] != want {
+					n[0]++
+				}
+				others[t] = n
+			}
+			s.want, s.values = append(s.want, want), append(s.values, values)
+		}
+		base += len(block.want)
+	}
+	for _, n := range others {
+		if n[0] > 0 || len(s.want) > 0 && n[1] == len(s.want) {
+			least = min(least, float64(n[0])/float64(n[1]))
+		}
+	}
+	if math.IsInf(least, 1) || r.chance(s)-math.Log2(float64(len(r.trials))) < wantedBits {
+		return false
+	}
+	// Another plan differs in so many elements at the least; how likely it is to differ in as few as these (Chernoff's bound
+	// for independent elements).
+	share, expected := float64(len(c.differing))/float64(r.count), max(least, 1/float64(r.count))
+	few := 0.0
+	if share < expected {
+		few = float64(r.count) * divergence(share, min(expected, 1-1e-9))
+	}
+	return d.Kind != Scattered && max(few, r.patternBits(d)) >= wantedBits
+}
+
+// divergence is the Kullback-Leibler divergence of two coins, in bits.
+func divergence(p, q float64) float64 {
+	term := func(p, q float64) float64 {
+		if p == 0 {
+			return 0
+		}
+		return p * math.Log2(p/q)
+	}
+	return term(p, q) + term(1-p, 1-q)
+}
+
+// remark adds to a verdict of exact what the output could not have shown: where a split-K kernel ran and K is no multiple of
+// 64, whether losing the last K mod 64 products, a known fault of such kernels, would have left the same bits.
+func (r *replay) remark(ctx context.Context, v Verdict, t *trial, out []byte) (Verdict, error) {
+	lost := r.k % 64
+	if lost == 0 || lost == r.k || !r.splits(t) || r.options.unexplained {
+		return v, nil
+	}
+	actual := gemm.Dense(out, r.c.Out.Format, r.batch, r.m, r.n)
+	var at []gemm.Position
+	var want []uint64
+	for _, i := range spread(min(r.count, 1<<20))[:min(r.count, faultElements/2)] {
+		p := r.position(i)
+		at, want = append(at, p), append(want, actual.Bits(p.Batch, p.Row, p.Column))
+	}
+	for _, f := range r.tail(t.candidate, lost) {
+		values, err := r.faulty(ctx, &f, at)
+		if err != nil {
+			return v, err
+		}
+		if values == nil || !slices.Equal(values, want) {
+			continue
+		}
+		whole, err := r.faultyWhole(ctx, &f)
+		if err != nil {
+			return v, err
+		}
+		if string(whole) == string(out) {
+			v.Notes = append(v.Notes, fmt.Sprintf("a dropped tail could not be seen here: the output has the same bits without the last %d of K = %d products (K mod 64), which cuBLAS's split-K kernels have been seen to leave out", lost, r.k))
+			return v, nil
+		}
+	}
+	return v, nil
+}
+
+// splits tells whether a kernel that cuts K into slices ran, by the plan or by its name.
+func (r *replay) splits(t *trial) bool {
+	return t.profile.Plan.Split != nil || strings.Contains(strings.ToLower(strings.Join(r.c.Kernels, " ")), "splitk")
+}

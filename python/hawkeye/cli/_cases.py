@@ -1,0 +1,31 @@
+"""How a command names a recorded case: SET.jsonl:ID."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .._errors import FileError
+from .._sets import RecordedSet, open_set
+
+
+def opened(path: Path) -> RecordedSet:
+    """The set at ``path``, or one sentence that says why there is none."""
+    if not path.is_file():
+        raise FileError(
+            f"{path} is a folder: name a set, FILE.jsonl." if path.is_dir() else f"There is no file {path}."
+        )
+    return open_set(path)
+
+
+def split(target: str) -> tuple[Path, str | None]:
+    """The set and the case that "SET.jsonl:ID" names; no case for "SET.jsonl". A file of that very name comes first."""
+    path, colon, name = target.rpartition(":")
+    if colon and name and not Path(target).exists():
+        return Path(path), name
+    return Path(target), None
+
+
+def names_a_case(target: str) -> bool:
+    """Whether "SET.jsonl:ID" is meant, rather than a profile."""
+    path, name = split(target)
+    return name is not None and path.suffix == ".jsonl"
