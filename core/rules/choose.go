@@ -213,14 +213,39 @@ func formatWord(f format.Format) value {
 	return word(f.String())
 }
 
+// aligned tells whether all lines in memory are multiples of 16 bytes: those of A, B and the output, or, where one of them is
+// a vector, K and the output.
+func aligned(c *cases.Case) bool {
+	_, m, n, k := c.Sizes()
+	lines := []int{m, k, n} // A and B transposed in memory
+	if c.A.Strides[2] == 1 {
+		lines[0] = k
+	}
+	if c.B.Strides[1] != 1 {
+		lines[1] = n
+	}
+	if m == 1 || n == 1 {
+		lines = []int{k, m * n}
+	}
+	for _, line := range lines {
+		if line*c.A.Format.Bytes()%16 != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // caseScope holds what shape, formats and flags say.
 func caseScope(c *cases.Case) scope {
 	batch, m, n, k := c.Sizes()
+	alongA, alongB := c.A.Strides[2] == 1, c.B.Strides[1] == 1
+	vector := m == 1 || n == 1
+	across := m == 1 && !alongB || m != 1 && n == 1 && !alongA
 	s := scope{
 		"batch": number(batch), "m": number(m), "n": number(n), "k": number(k), "bytes": number(c.A.Format.Bytes()),
 		"a": word(c.A.Format.String()), "b": word(c.B.Format.String()), "out": word(c.Out.Format.String()), "call": word(c.Op),
-		"a_along_k": truth(c.A.Strides[2] == 1), "b_along_k": truth(c.B.Strides[1] == 1),
-		"dot_along_k": truth(c.A.Strides[2] == 1 && c.B.Strides[1] == 1),
+		"a_along_k": truth(alongA), "b_along_k": truth(alongB), "vector": truth(vector), "across": truth(across), "aligned": truth(aligned(c)),
+		"dot_along_k": truth(alongA && alongB),
 		"alpha_is_1":  truth(c.Number("alpha", 1) == 1), "beta_is_1": truth(c.Number("beta", 1) == 1),
 		"tf32": truth(c.Flags.AllowTF32), "f16acc": truth(c.Flags.F16Accumulation), "fast": truth(c.Flags.FastAccumulation),
 		"addend": word("none"), "pair": word(c.A.Format.String()), "workspace": word(""), "ninth": word(""),

@@ -513,7 +513,7 @@ func TestDeclined(t *testing.T) {
 
 // TestUnknownNames: a name of no known family is no error; the shape and the formats are what is left.
 func TestUnknownNames(t *testing.T) {
-	base := call{a: format.BF16, size: [4]int{1, 8, 8, 8}}
+	base := call{a: format.BF16, size: [4]int{1, 9, 8, 9}}
 	blind := Choose(base.record(), Options{Blind: true})
 	if blind.Family != "unnamed" || len(blind.Candidates) < 5 || blind.Determined || !blind.Uncertain {
 		t.Fatalf("blind: family %q, %d candidates", blind.Family, len(blind.Candidates))

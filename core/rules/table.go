@@ -112,7 +112,7 @@ type blindRow struct {
 
 // base are the variables every row may use (docs/rules.md): numbers, then words.
 var (
-	baseNumbers = []string{"batch", "m", "n", "k", "bytes", "a_along_k", "b_along_k", "dot_along_k", "reduce", "global", "launches",
+	baseNumbers = []string{"batch", "m", "n", "k", "bytes", "a_along_k", "b_along_k", "dot_along_k", "vector", "across", "aligned", "reduce", "global", "launches",
 		"splitk", "promoted", "badd", "bx", "alpha_is_1", "beta_is_1", "half", "blind", "tf32", "f16acc", "fast",
 		"grid_x", "grid_y", "grid_z", "block_x", "block_y", "threads"}
 	baseWords = []string{"a", "b", "out", "pair", "call", "addend", "workspace", "ninth", "sum", "family"}
