@@ -132,6 +132,9 @@ test-python: $(STAMPS)/hawkeye $(STAMPS)/test ## pytest on the installed wheel
 	@$(PYTHON) -m pytest -q tests/python
 	@$(PYTHON) -c 'import torch' 2>/dev/null || $(call skip,the Python tests with torch: it is not installed)
 
+# Recorded later: pairs that share a row, and 300 random products of every kind.
+LATER_SETS := tests/goldens/h200-pairs.jsonl tests/goldens/h200-fresh.jsonl
+
 # The fastest level replays the whole golden set, the others its cases of fewer multiply-adds than this, seven in eight.
 SMALL_CASE := 3e8
 small_cases = $$($(PYTHON) -c 'import json; print(*("--only " + c["id"] for c in map(json.loads, open("$(GOLDENS)")) \
@@ -145,6 +148,10 @@ test-levels: $(STAMPS)/hawkeye ## the golden set and the Go tests at each instru
 		$(call gotest,level-$$level,-short ./core/... ./capi/...); \
 		$(HAWKEYE) golden $(GOLDENS) $$only > $(LOGS)/golden-$$level.txt 2>&1 || { cat $(LOGS)/golden-$$level.txt; exit 1; }; \
 		sed -n '/By kernel family/,/^all/p' $(LOGS)/golden-$$level.txt; tail -1 $(LOGS)/golden-$$level.txt; \
+		if [ -z "$$only" ]; then for set in $(LATER_SETS); do \
+			$(HAWKEYE) golden $$set > $(LOGS)/golden-later.txt 2>&1 || { cat $(LOGS)/golden-later.txt; exit 1; }; \
+			sed -n '/^h200/p; $$p' $(LOGS)/golden-later.txt; \
+		done; fi; \
 		only=$(small_cases); \
 	done; \
 	for level in avx512 avx2; do \
