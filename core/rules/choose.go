@@ -66,7 +66,7 @@ func (t *table) choose(c *cases.Case, o Options) Choice {
 		case k.Role == RoleCopy:
 		case main == nil && k.Role == RoleMultiply:
 			main = &k
-			if i < len(c.Launches) {
+			if len(c.Launches) == len(c.Kernels) && possible(c.Launches[i]) {
 				l := c.Launches[i]
 				for j, axis := range []string{"x", "y", "z"} {
 					s["grid_"+axis], s["block_"+axis] = number(l.Grid[j]), number(l.Block[j])
@@ -141,6 +141,24 @@ func (t *table) choose(c *cases.Case, o Options) Choice {
 		return Choice{Family: declined.Family, Unknown: "no plan of this version fits " + main.short()}
 	}
 	return t.blind(c, familyUnknown)
+}
+
+// The limits of CUDA on a launch: blocks of a grid along an axis, threads of a block.
+const (
+	mostBlocks  = 1<<31 - 1
+	mostThreads = 1024
+)
+
+// possible tells whether a launch can have been one. What cannot is left out of account, as if it were not recorded.
+func possible(l cases.Launch) bool {
+	threads := 1
+	for j := range l.Grid {
+		if l.Grid[j] < 1 || l.Grid[j] > mostBlocks || l.Block[j] < 1 || l.Block[j] > mostThreads {
+			return false
+		}
+		threads *= l.Block[j]
+	}
+	return threads <= mostThreads
 }
 
 func beside(others []*Kernel) []string {
@@ -420,6 +438,9 @@ const (
 // key is the same for plans that make the same tree for this K. fits: such a tree can be made at all.
 func (b *builder) key(p *plan.Plan) (key string, fits bool) {
 	_, _, _, k := b.c.Sizes()
+	if p.Validate("plan") != nil { // such as lanes of a number that no kernel has
+		return "", false
+	}
 	if n := accumulators(p, k); n <= maxCompared && b.compared+n <= maxAllCompared {
 		b.compared += n
 		tree, err := p.Expand(k)
