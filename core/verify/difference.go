@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/hawkeye-audit/hawkeye/core/format"
 	"github.com/hawkeye-audit/hawkeye/core/gemm"
 )
 
@@ -76,19 +77,35 @@ type compared struct {
 	want, got []uint64
 	differing []int   // of them
 	distance  float64 // what it takes to name the whole difference: how many, which, and by how much
+	// evident is the distance less zeros that differ in their sign alone: a start from +0, or padding, tells two plans apart
+	// there, and they say nothing of what was multiplied.
+	evident float64
 }
 
 // compare makes that of the values of a trial.
 func (r *replay) compare(t *trial, at []gemm.Position, want, got []uint64) *compared {
 	c := &compared{trial: t, at: at, want: want, got: got}
+	signs := 0
 	for i := range want {
 		if want[i] != got[i] {
 			c.differing = append(c.differing, i)
 			c.distance += r.damage(want[i], got[i])
+			if r.zeros(want[i], got[i]) {
+				signs++
+			} else {
+				c.evident += r.damage(want[i], got[i])
+			}
 		}
 	}
 	c.distance += choose2(len(want), len(c.differing))
+	c.evident += choose2(len(want), len(c.differing)-signs)
 	return c
+}
+
+// zeros tells whether two elements of the output are both zero.
+func (r *replay) zeros(x, y uint64) bool {
+	f := r.c.Out.Format
+	return f.Decode(x).Class == format.Zero && f.Decode(y).Class == format.Zero
 }
 
 // choose2 is the base-2 logarithm of n over k.

@@ -47,13 +47,10 @@ func (r *replay) explain(ctx context.Context, v Verdict, choice choice) (Verdict
 		if d.MissingProducts == r.k%64 && d.MissingProducts > 0 && r.splits(found.beside.trial) {
 			wanted = knownFaultBits
 		}
-		if d.Kind == DifferentAddend {
-			wanted = math.Inf(1) // where the names leave a choice, such an epilogue may be the kernel's own
+		if found.own {
+			wanted = math.Inf(1)
 		}
-		enough := determined || found.beside.distance-math.Log2(float64(max(found.tried, 1))) >= wanted
-		if len(r.known.samples) == 0 {
-			enough = enough || d.Kind != DifferentAddend // its hash agrees: no chance
-		}
+		enough := determined || found.beside.evident-math.Log2(float64(max(found.tried, 1))) >= wanted
 		v.Difference = d
 		if enough {
 			t := found.beside.trial
@@ -185,6 +182,7 @@ type explained struct {
 	difference *Difference
 	beside     *compared // the candidate without the fault
 	tried      int       // faults on top of candidates, this one included
+	own        bool      // see fault
 }
 
 // fault tries the faults: on top of the nearest candidates, then of all.
@@ -234,7 +232,7 @@ func (r *replay) fault(ctx context.Context, near []*compared) (*explained, error
 			}
 			d := r.locate(beside)
 			d.Kind, d.Text, d.MissingProducts, d.Reproduced, d.Plan = f.kind, f.text, f.missing, reproduced, r.describe(t.candidate)
-			hit = &explained{d, beside, tried}
+			hit = &explained{d, beside, tried, f.own}
 		}
 		return nil
 	}
@@ -281,11 +279,38 @@ func (r *replay) faultByHash(ctx context.Context, near []*compared) (*explained,
 			}
 			if reproduced != "" {
 				d := &Difference{Kind: f.kind, Text: f.text, MissingProducts: f.missing, Reproduced: reproduced, Plan: r.describe(c.trial.candidate)}
-				return &explained{d, c, tried}, nil
+				if err := r.compareWhole(ctx, c, &f); err != nil {
+					return nil, err
+				}
+				return &explained{d, c, tried, f.own}, nil
 			}
 		}
 	}
 	return nil, nil
+}
+
+// compareWhole measures how far the whole output of a trial is from what a fault on top of it gives.
+func (r *replay) compareWhole(ctx context.Context, c *compared, f *fault) error {
+	faulty, err := r.faultyWhole(ctx, f)
+	if err != nil || faulty == nil {
+		return err
+	}
+	if c.trial.out == nil {
+		if err := r.run(ctx, c.trial); err != nil || c.trial.out == nil {
+			return err
+		}
+	}
+	want, got := gemm.Dense(faulty, r.c.Out.Format, 1, 1, r.count), gemm.Dense(c.trial.out, r.c.Out.Format, 1, 1, r.count)
+	differing := 0
+	c.evident = 0
+	for i := range r.count {
+		if x, y := want.Bits(0, 0, i), got.Bits(0, 0, i); x != y && !r.zeros(x, y) {
+			differing++
+			c.evident += r.damage(x, y)
+		}
+	}
+	c.evident += choose2(r.count, differing)
+	return nil
 }
 
 // telling picks stored elements to try faults on: some that differ from the nearest candidate, and some that do not.
@@ -359,8 +384,24 @@ func (r *replay) faultyWhole(ctx context.Context, f *fault) ([]byte, error) {
 	return out, nil
 }
 
-// reproduces tells what of the record a fault gives: all stored elements, or the hash; "" where not.
+// reproduces tells what of the record a fault gives: all stored elements, or the hash; "" where it does not, or where what it
+// brings with it gives the same without the fault.
 func (r *replay) reproduces(ctx context.Context, f *fault) (string, error) {
+	what, err := r.gives(ctx, f)
+	if err != nil || what == "" {
+		return "", err
+	}
+	for _, twin := range f.twins {
+		without, err := r.gives(ctx, &fault{args: twin})
+		if err != nil || without != "" {
+			return "", err
+		}
+	}
+	return what, nil
+}
+
+// gives tells what of the record comes of a multiplication: all stored elements, or the hash; "" where not.
+func (r *replay) gives(ctx context.Context, f *fault) (string, error) {
 	if len(r.known.samples) > 0 && !r.known.whole {
 		values, err := r.faulty(ctx, f, r.known.at)
 		if err != nil || !slices.Equal(values, r.known.samples) {
@@ -388,6 +429,12 @@ func (r *replay) reproduces(ctx context.Context, f *fault) (string, error) {
 func (r *replay) identified(c *compared, d *Difference) bool {
 	if len(r.trials) < 2 {
 		return false // nothing tells how far other plans lie
+	}
+	if 2*len(c.differing) > len(c.want) {
+		return false // an unknown plan agrees with a wrong one on some elements too
+	}
+	if d.Kind == DifferentTile && 2*d.Pattern.StoredInBox > len(c.want) {
+		return false // a rectangle of nearly everything is no pattern
 	}
 	differs := map[gemm.Position]bool{}
 	for _, i := range c.differing {
@@ -422,7 +469,7 @@ func (r *replay) identified(c *compared, d *Difference) bool {
 	}
 	for _, n := range others {
 		if n[0] > 0 || len(s.want) > 0 && n[1] == len(s.want) {
-			least = min(least, float64(n[0])/float64(n[1]))
+			least = min(least, float64(n[0])/float64(n[1]+prior)) // few elements seen are no proof of a large share
 		}
 	}
 	if math.IsInf(least, 1) || r.chance(s)-math.Log2(float64(len(r.trials))) < wantedBits {

@@ -22,18 +22,25 @@ type fault struct {
 	args    *gemm.Args
 	// finish turns an element as args computes it into the output's bits; nil: it is them.
 	finish func(p gemm.Position, bits uint64) uint64
+	// own: where the kernel's names leave a choice, it may as well be the kernel's own arithmetic, and proves nothing wrong.
+	own bool
+	// twins compute without the fault, in the orders and steps that it brings with it. Where one of them gives the same bits,
+	// these are another plan's and not the fault's.
+	twins []*gemm.Args
 }
 
 // faults lists what may explain an output that the profile does not give, the likelier first.
 func (r *replay) faults(c candidate) []fault {
 	var list []fault
-	add := func(kind DifferenceKind, text string, change func(a *gemm.Args), finish func(gemm.Position, uint64) uint64) {
+	add := func(kind DifferenceKind, text string, change func(a *gemm.Args), finish func(gemm.Position, uint64) uint64) *fault {
 		a := r.args(c, nil)
 		a.Progress = nil
 		change(a)
-		if a.Profile.Validate() == nil {
-			list = append(list, fault{kind: kind, text: text, args: a, finish: finish})
+		if a.Profile.Validate() != nil {
+			return nil
 		}
+		list = append(list, fault{kind: kind, text: text, args: a, finish: finish, own: kind == DifferentAddend})
+		return &list[len(list)-1]
 	}
 	list = append(list, r.tails(c)...)
 	r.addendFaults(c, add)
@@ -43,7 +50,7 @@ func (r *replay) faults(c candidate) []fault {
 	return list
 }
 
-type adder func(kind DifferenceKind, text string, change func(a *gemm.Args), finish func(gemm.Position, uint64) uint64)
+type adder func(kind DifferenceKind, text string, change func(a *gemm.Args), finish func(gemm.Position, uint64) uint64) *fault
 
 // grains are the units of K whose remainder may be lost; cuBLAS's split-K loses K mod 64 (docs/arithmetic.md).
 var grains = []int{64, 128, 32, 16, 8, 256, 512}
@@ -318,14 +325,33 @@ func (r *replay) typeFaults(c candidate, add adder) {
 			plans = append(plans, other)
 		}
 	}
-	// through runs the step of a name on operands as they are or converted to its format.
-	through := func(kind DifferenceKind, text, name string, convert format.Format, out format.Format, finish func(gemm.Position, uint64) uint64) {
+	// plain are the steps that the operands may go through as they are.
+	plain := []*profile.Profile{p}
+	for _, name := range []string{"hopper/", "cuda-core/"} {
+		if base, err := profile.Load(name + r.c.A.Format.String()); err == nil && r.c.A.Format.Bytes() == 2 {
+			plain = append(plain, base)
+		}
+	}
+	twins := func(order plan.Plan) (list []*gemm.Args) {
+		for _, base := range plain {
+			q := *p
+			q.Step, q.Plan = base.Step, order
+			if q.Validate() == nil {
+				a := r.args(c, nil)
+				a.Progress, a.Profile = nil, &q
+				list = append(list, a)
+			}
+		}
+		return list
+	}
+	// through runs the step of a name on operands as they are or converted to its format. own: flags of the record allow it.
+	through := func(kind DifferenceKind, text, name string, own bool, convert format.Format, out format.Format, finish func(gemm.Position, uint64) uint64) {
 		base, err := profile.Load(name)
 		if err != nil {
 			return
 		}
 		for _, order := range plans {
-			add(kind, text, func(a *gemm.Args) {
+			f := add(kind, text, func(a *gemm.Args) {
 				q := *p
 				q.Step, q.Plan, q.Epilogue.Out = base.Step, order, out
 				if q.Epilogue.Form == profile.FormHalf && q.Step.Result != format.F16 {
@@ -336,6 +362,9 @@ func (r *replay) typeFaults(c candidate, add adder) {
 					a.A, a.B = r.converted("a", a.A, convert, convert), r.converted("b", a.B, convert, convert)
 				}
 			}, finish)
+			if f != nil {
+				f.own, f.twins = own, twins(order)
+			}
 		}
 	}
 	rounded := func(via format.Format) func(a *gemm.Args) {
@@ -347,14 +376,16 @@ func (r *replay) typeFaults(c candidate, add adder) {
 	switch r.c.A.Format {
 	case format.F32:
 		if p.Step.A == format.TF32 {
-			through(DifferentTF32, "the products are of f32 operands, where tf32 was claimed", "hopper/f32", format.Invalid, out, nil)
+			through(DifferentTF32, "the products are of f32 operands, where tf32 was claimed", "hopper/f32", true, format.Invalid, out, nil)
 		} else {
-			through(DifferentTF32, "the operands are rounded to tf32, where f32 was claimed", "hopper/tf32", format.Invalid, out, nil)
-			add(DifferentTF32, "the operands are rounded to tf32 (and multiplied in f32), where f32 was claimed", rounded(format.TF32), nil)
+			through(DifferentTF32, "the operands are rounded to tf32, where f32 was claimed", "hopper/tf32", r.c.Flags.AllowTF32, format.Invalid, out, nil)
+			if f := add(DifferentTF32, "the operands are rounded to tf32 (and multiplied in f32), where f32 was claimed", rounded(format.TF32), nil); f != nil {
+				f.own = r.c.Flags.AllowTF32
+			}
 		}
 		for _, via := range []format.Format{format.BF16, format.F16} {
 			text := fmt.Sprintf("the operands are rounded to %v first", via)
-			through(DifferentType, text, "hopper/"+via.String(), via, out, nil)
+			through(DifferentType, text, "hopper/"+via.String(), false, via, out, nil)
 			add(DifferentType, text, rounded(via), nil)
 		}
 	case format.F16, format.BF16:
@@ -363,20 +394,20 @@ func (r *replay) typeFaults(c candidate, add adder) {
 			via = format.F16
 		}
 		text := fmt.Sprintf("the operands are converted to %v first", via)
-		through(DifferentType, text, "hopper/"+via.String(), via, out, nil)
+		through(DifferentType, text, "hopper/"+via.String(), false, via, out, nil)
 		add(DifferentType, text, rounded(via), nil)
 		if r.c.A.Format == format.F16 {
 			if p.Step.Result == format.F16 {
-				through(DifferentType, "the sums are kept in f32, where f16 was claimed", "hopper/f16", format.Invalid, out, nil)
+				through(DifferentType, "the sums are kept in f32, where f16 was claimed", "hopper/f16", true, format.Invalid, out, nil)
 			} else if out == format.F16 || out == format.F32 {
-				through(DifferentType, "the sums are kept in f16, where f32 was claimed", "hopper/f16-f16", format.Invalid, out, nil)
+				through(DifferentType, "the sums are kept in f16, where f32 was claimed", "hopper/f16-f16", r.c.Flags.F16Accumulation, format.Invalid, out, nil)
 			}
 		}
 	case format.F64:
 		single := "the operands are rounded to f32 first"
 		widen := func(_ gemm.Position, bits uint64) uint64 { return format.F32ToF64(uint32(bits)) }
 		if r.c.C == nil {
-			through(DifferentType, single+" and the output is computed in f32", "hopper/f32", format.F32, format.F32, widen)
+			through(DifferentType, single+" and the output is computed in f32", "hopper/f32", false, format.F32, format.F32, widen)
 		}
 		add(DifferentType, single, rounded(format.F32), nil)
 		add(DifferentType, "the output is rounded to f32 and widened to f64", func(*gemm.Args) {}, func(_ gemm.Position, bits uint64) uint64 {

@@ -284,9 +284,18 @@ var corruptions = []corruption{
 			there := func(_, _ int, bits uint64) uint64 {
 				return narrow(math.Float32frombits(widened(bits, from)), via, format.NearestEven)
 			}
-			return w.run(t, w.profileAs(t, "hopper/"+via.String()), out, func(a *gemm.Args) {
+			changed := w.run(t, w.profileAs(t, "hopper/"+via.String()), out, func(a *gemm.Args) {
 				a.A, a.B = remade(a.A, via, there), remade(a.B, via, there)
 			})
+			// Operands that the other format holds as they are leave the bits of another kernel, and of no fault.
+			// So do operands that f16 rounds as tf32 does, with its 11 bits too: the bits are those of either fault.
+			if from == format.F32 && via == format.F16 && bytes.Equal(changed, w.run(t, w.profileAs(t, "hopper/tf32"), out, nil)) {
+				return nil
+			}
+			if from.Bytes() == 2 && bytes.Equal(changed, w.run(t, w.profileAs(t, "hopper/"+from.String()), out, nil)) {
+				return nil
+			}
+			return changed
 		}},
 }
 
