@@ -102,8 +102,10 @@ func (p *partial) what() string {
 		return "stores the sum of the first slice"
 	case p.node.Serial:
 		return fmt.Sprintf("adds the sum of slice %d to what is stored", p.taken-1)
-	case p.taken == 1 && p.node.Merge.Partial != p.node.Merge.Sum:
+	case p.taken == 1 && narrows(p.node.Merge.Sum, p.node.Merge.Partial):
 		return fmt.Sprintf("rounds a partial sum to %v", p.node.Merge.Partial)
+	case p.taken == 1 && !(p.node.Merge.FromZero && p.bits == 0):
+		return fmt.Sprintf("rounds a partial sum to %v", p.as)
 	case p.taken == 1:
 		return "begins a sum of partial sums with +0"
 	}

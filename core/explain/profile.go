@@ -92,8 +92,12 @@ func partsWords(p *profile.Profile, tree *plan.Tree, k int) string {
 	if s := p.Plan.Split; s != nil {
 		asked, cut = s.Slices, true
 	}
+	slices := len(tree.Sum)
 	if s := p.Plan.Serial; s != nil {
 		asked, cut = s.Slices, true
+		if !tree.Serial { // one slice, which is the tree
+			slices = 1
+		}
 	}
 	switch {
 	case tree.Leaf():
@@ -102,10 +106,10 @@ func partsWords(p *profile.Profile, tree *plan.Tree, k int) string {
 		return fmt.Sprintf("For K = %d one part holds all of it, and still passes through the merge", k)
 	}
 	text := fmt.Sprintf("For K = %d that makes %s of %s", k, count(len(lengths), "accumulator"), lengthsWords(lengths))
-	if cut && len(tree.Sum) != len(lengths) {
-		text += fmt.Sprintf(", in %s", count(len(tree.Sum), "slice"))
+	if cut && slices != len(lengths) {
+		text += fmt.Sprintf(", in %s", count(slices, "slice"))
 	}
-	if empty := asked - len(tree.Sum); asked > 0 && empty > 0 {
+	if empty := asked - slices; asked > 0 && empty > 0 {
 		text += fmt.Sprintf(" (%d of the %d slices have nothing to do)", empty, asked)
 	}
 	return text
@@ -242,8 +246,11 @@ func roundingsWords(p *profile.Profile, tree *plan.Tree) string {
 	if p.Step.Kind == step.Integer {
 		return "Nothing is rounded"
 	}
+	if p.Step.Kind == step.Converted || p.Step.Kind == step.CDNA2 { // several a step, which its description names
+		return ""
+	}
 	r := roundings(p, tree)
-	parts := []string{fmt.Sprintf("%d times in steps", r.steps)}
+	parts := []string{fmt.Sprintf("%s in steps", count(r.steps, "time"))}
 	if r.merges > 0 {
 		parts = append(parts, fmt.Sprintf("%d in merges", r.merges))
 	}
@@ -252,9 +259,9 @@ func roundingsWords(p *profile.Profile, tree *plan.Tree) string {
 	}
 	total := r.steps + r.merges + r.output
 	if total == r.steps {
-		return fmt.Sprintf("In all an element is rounded %d times (without addend and factors)", total)
+		return fmt.Sprintf("In all an element is rounded %s (without addend and factors)", count(total, "time"))
 	}
-	return fmt.Sprintf("In all an element is rounded %d times (without addend and factors): %s", total, strings.Join(parts, ", "))
+	return fmt.Sprintf("In all an element is rounded %s (without addend and factors): %s", count(total, "time"), strings.Join(parts, ", "))
 }
 
 // rounded counts roundings of one element without an addend, alpha or scales.
