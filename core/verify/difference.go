@@ -154,14 +154,18 @@ func (r *replay) locate(c *compared) *Difference {
 		return p.Batch >= box.Batches[0] && p.Batch <= box.Batches[1] && p.Row >= box.Rows[0] && p.Row <= box.Rows[1] &&
 			p.Column >= box.Columns[0] && p.Column <= box.Columns[1]
 	}
+	storedRows, storedColumns := map[int]bool{}, map[int]bool{}
 	for _, p := range c.at {
 		if inside(p) {
 			box.StoredInBox++
+			storedRows[p.Row], storedColumns[p.Column] = true, true
 		}
 	}
 	box.ShareOfBox = float64(len(c.differing)) / float64(box.StoredInBox)
 	d.Pattern = &box
-	d.Kind, d.Text = r.shapeOf(d)
+	// Rows or columns that differ with untouched ones between them, or neighbours in one line, are no tile.
+	tile := len(storedRows) == len(rows) && len(storedColumns) == len(columns) && len(rows) > 1 && len(columns) > 1
+	d.Kind, d.Text = r.shapeOf(d, tile)
 	return d
 }
 
@@ -169,8 +173,8 @@ func (r *replay) locate(c *compared) *Difference {
 // its bits, and in most patterns that come from another order of sums far fewer differ.
 const fullShare = 0.4
 
-// shapeOf names the pattern.
-func (r *replay) shapeOf(d *Difference) (DifferenceKind, string) {
+// shapeOf names the pattern; tile: the box has no row or column that agrees throughout.
+func (r *replay) shapeOf(d *Difference, tile bool) (DifferenceKind, string) {
 	b := d.Pattern
 	all := fmt.Sprintf("%d of %d stored elements", d.Differing, d.Compared)
 	if d.Compared == r.count {
@@ -190,7 +194,7 @@ func (r *replay) shapeOf(d *Difference) (DifferenceKind, string) {
 		return DifferentRow, fmt.Sprintf("row %d%s changed: %s differ, all of them in it (columns %d to %d)", b.Rows[0], where, all, b.Columns[0], b.Columns[1])
 	case b.InColumns == 1 && (r.n > 1 || r.batch > 1) && (b.InRows > 2 || b.InRows == r.m):
 		return DifferentColumn, fmt.Sprintf("column %d%s changed: %s differ, all of them in it (rows %d to %d)", b.Columns[0], where, all, b.Rows[0], b.Rows[1])
-	case b.ShareOfBox >= fullShare && b.StoredInBox < d.Compared:
+	case tile && b.ShareOfBox >= fullShare && b.StoredInBox < d.Compared:
 		return DifferentTile, fmt.Sprintf("a tile%s changed: %s differ, all of them in rows %d to %d and columns %d to %d", where, all, b.Rows[0], b.Rows[1],
 			b.Columns[0], b.Columns[1])
 	}
