@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -221,11 +222,15 @@ func (g *Golden) Stored(c *Case) ([]byte, error) {
 	}
 	file, err := os.Open(g.bin)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s, which holds the set's output elements, cannot be read: %w", filepath.Base(g.bin), err)
 	}
 	defer file.Close()
 	data := make([]byte, c.Out.Samples.Bytes)
-	if _, err := file.ReadAt(data, c.Out.Samples.Offset); err != nil {
+	switch _, err := file.ReadAt(data, c.Out.Samples.Offset); {
+	case errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("%s: ends before the output elements of %s (%d bytes at %d): it is cut short, or belongs to another set",
+			filepath.Base(g.bin), c.ID, len(data), c.Out.Samples.Offset)
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", filepath.Base(g.bin), err)
 	}
 	return data, nil

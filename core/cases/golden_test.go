@@ -1,7 +1,9 @@
 package cases
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -238,7 +240,7 @@ func TestStoredErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.Stored(g.Cases[0]); !os.IsNotExist(err) || !strings.Contains(err.Error(), "set.bin") {
+	if _, err := g.Stored(g.Cases[0]); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "set.bin") {
 		t.Errorf("no .bin: %v", err)
 	}
 }

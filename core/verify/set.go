@@ -97,7 +97,7 @@ func (s *Set) Replay(ctx context.Context, index int, o Options) (Verdict, error)
 	if c.Out.Samples != nil {
 		var err error
 		if stored, err = s.golden.Stored(c); err != nil {
-			return Verdict{}, err
+			return Verdict{}, malformed(err)
 		}
 	}
 	return ReplayCase(ctx, c, stored, o)

@@ -272,6 +272,14 @@ def test_hostile_sets_are_refused(cli: Any, tmp_path: Path, text: str) -> None:
     sentence(cli("golden", "x.jsonl", status=3))
 
 
+def test_stored_elements_that_are_not_there(cli: Any, few: Path) -> None:
+    stored = few.with_suffix(".bin")
+    stored.write_bytes(b"")
+    assert "few.bin: ends before the output elements of dev-" in sentence(cli("golden", few, status=3))
+    stored.unlink()
+    assert "few.bin, which holds the set's output elements, cannot be read" in sentence(cli("golden", few, status=3))
+
+
 def test_case_ids_are_the_librarys(cli: Any, few: Path) -> None:
     opened = hawkeye.open_set(few)
     assert [case["id"] for case in opened.cases()] == [v.id for v in opened]

@@ -184,6 +184,9 @@ def test_the_command_explain(cli: Any, rows: Path, tmp_path: Path) -> None:  # n
         (("verify", "nowhere.jsonl"), "no file nowhere.jsonl"),
         (("verify", "rows.jsonl:nobody"), "no case nobody"),
         (("golden", "rows.jsonl", "--blind", "--write-expected"), "--blind"),
+        (("golden", "rows.jsonl:alone"), "name its case alone apart"),
+        (("why", "rows.jsonl:alone", "alone", "alone"), "name its case alone apart"),
+        (("explain", "rows.jsonl"), "rows.jsonl:ID"),
     ],
 )
 def test_bad_input(cli: Any, rows: Path, arguments: tuple[str, ...], says: str) -> None:  # noqa: F811

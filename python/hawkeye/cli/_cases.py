@@ -10,10 +10,12 @@ from .._sets import RecordedSet, open_set
 
 def opened(path: Path) -> RecordedSet:
     """The set at ``path``, or one sentence that says why there is none."""
+    if path.is_dir():
+        raise FileError(f"{path} is a folder: name a set, FILE.jsonl.")
     if not path.is_file():
-        raise FileError(
-            f"{path} is a folder: name a set, FILE.jsonl." if path.is_dir() else f"There is no file {path}."
-        )
+        whole, name = split(str(path))
+        apart = f" {whole} is a set: name its case {name} apart." if name and whole.is_file() else ""
+        raise FileError(f"There is no file {path}.{apart}")
     return open_set(path)
 
 

@@ -49,6 +49,8 @@ def explain(
     from ._cases import names_a_case
     from ._words import say
 
+    if target.endswith(".jsonl"):
+        raise ArgumentError(f"Which case of {target} is to be explained? Name it: {target}:ID.")
     if (tree or full or dot) and not k and not names_a_case(target):
         raise ArgumentError("A tree is drawn for one K: say which with --k.")
     family, heading = "", ""
