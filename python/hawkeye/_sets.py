@@ -41,7 +41,12 @@ class Verdict:
     family: str  #: the kind of GPU kernel
     multiply_adds: int
     seconds: float
-    details: dict[str, Any] = field(repr=False)  #: everything the library said
+    details: dict[str, Any] = field(repr=False)  #: everything the library said: docs/verdicts.md, "Fields"
+
+    @property
+    def notes(self) -> list[str]:
+        """What an exact verdict cannot show of this output, for a person; mostly empty."""
+        return [str(note) for note in self.details.get("notes") or ()]
 
     @property
     def profile(self) -> Profile | None:

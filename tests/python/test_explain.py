@@ -230,6 +230,16 @@ def test_the_command_verify(cli: Any, rows: Path) -> None:  # noqa: F811
     assert "Tried: 1 plan" in done.stdout
 
 
+def test_notes_are_told(cli: Any) -> None:  # noqa: F811
+    """What an exact output could not have shown is said of it, also where exact cases are only counted."""
+    tails = GOLDEN.with_name("h200-tails.jsonl")
+    said = cli("verify", tails, status=1).stdout
+    assert re.search(r"^tail-0002 .* reproduced .* name and launch say: .* Note: a dropped tail", said, re.MULTILINE)
+    assert said.count("8 products missing") == 3
+    (note,) = hawkeye.open_set(tails).replay("tail-0002").notes
+    assert "could not be seen here" in note
+
+
 def test_golden_lists_what_is_not_exact(cli: Any, rows: Path) -> None:  # noqa: F811
     lines = rows.read_text(encoding="utf-8").splitlines()
     batch = json.loads(lines[2])

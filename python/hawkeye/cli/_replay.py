@@ -69,7 +69,7 @@ def verify(target: str, *, as_json: bool, only: list[str], threads: int, blind: 
     done = _replay(recorded, [*only, *([name] if name else [])], threads, blind, as_json=as_json)
     if not as_json:
         lines = {case["id"]: case for case in recorded.cases()}
-        few = [v for v in done.verdicts if v.verdict == "exact"] if name or only else []
+        few = [v for v in done.verdicts if v.verdict == "exact" and (name or only or v.notes)]
         for v in [*few, *inexact(done.verdicts)]:
             say(story(v, lines.get(v.id, {})) + tried(v))
         tally = {name: sum(v.verdict == name for v in done.verdicts) for name in _VERDICTS}
@@ -254,9 +254,9 @@ def _times(verdicts: list[Verdict]) -> Table:
     table = Table(
         title="Search time beside one plain replay", title_justify="left", box=None, pad_edge=False, header_style="bold"
     )
-    table.add_column("family", no_wrap=True)
+    table.add_column("family")
     for head in ("cases", "replay s", "search s", "median", "worst", "worst case"):
-        table.add_column(head, justify="right", no_wrap=True)
+        table.add_column(head, justify="right", no_wrap=True, min_width=len(head))
     groups: dict[str, list[Verdict]] = defaultdict(list)
     for v in verdicts:
         if ratio(v) is not None:
@@ -270,7 +270,7 @@ def _times(verdicts: list[Verdict]) -> Table:
 
 
 def ratio(v: Verdict) -> float | None:
-    """How many times as long as a plain replay the whole verdict took; None where one of the two is not known."""
+    """How many times as long as a plain replay the search took beside it; None where one of the two is not known."""
     search, plain = v.details.get("search_seconds"), v.details.get("replay_seconds")
     return float(search) / float(plain) if search and plain else None
 
@@ -341,7 +341,7 @@ def rate(verdicts: Iterable[Verdict]) -> str:
 def telling(verdicts: list[Verdict], count: int) -> list[Verdict]:
     """The cases most worth a sentence.
 
-    One that is wrong or lacks products, one reproduced by the plan that its kernel's name says, one whose plan was
+    One that is wrong, one with a note, one reproduced by the plan that its kernel's name says, one whose plan was
     searched for, one that stays open.
     """
 
@@ -351,7 +351,7 @@ def telling(verdicts: list[Verdict], count: int) -> list[Verdict]:
     exact = sorted((v for v in verdicts if v.verdict == "exact"), key=lambda v: v.multiply_adds)
     pools = (
         [v for v in verdicts if v.verdict == "wrong"],
-        [v for v in verdicts if "missing" in v.reason],
+        [v for v in verdicts if v.notes],
         [v for v in exact if plans(v) <= 1][::-1],
         sorted((v for v in exact if plans(v) > 1), key=plans, reverse=True),
         sorted((v for v in verdicts if v.verdict == "undecided"), key=lambda v: -v.multiply_adds),
@@ -376,10 +376,12 @@ def story(v: Verdict, case: dict[str, Any]) -> str:
         return f"{what} is {v.verdict}: {_reason(v)}."
     plans = int(v.details.get("plans_tried") or 0)
     plan = (v.plan or "its plan").rstrip(".")
-    how = f"with the one of {plans} plans tried that fits" if plans > 1 else "with the plan its kernel's name says"
+    known = "name and launch say" if case.get("launches") else "name says"
+    how = f"with the one of {plans} plans tried that fits" if plans > 1 else f"with the plan its kernel's {known}"
     compared = v.details.get("compared")
     proof = f" ({compared})" if compared else ""
-    return f"{what} is reproduced to the last bit{proof} {how}: {plan}."
+    noted = "".join(f" Note: {note.rstrip('.')}." for note in v.notes)
+    return f"{what} is reproduced to the last bit{proof} {how}: {plan}.{noted}"
 
 
 # ---- the end ------------------------------------------------------------------------------------------------------
