@@ -45,9 +45,12 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_python(environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
     said = run(sys.executable, "-c", example("python"), cwd=tmp_path, **environment)
     assert "elements differ" in said
     assert "Groups of 16 products of bf16" in said
+    assert "exact 32 lanes" in said
+    assert "Both have row 0 of A and column 0 of B" in said
 
 
 def test_command_line(environment: dict[str, str], tmp_path: Path) -> None:
