@@ -9,6 +9,7 @@ import (
 	"github.com/hawkeye-audit/hawkeye/core/cases"
 	"github.com/hawkeye-audit/hawkeye/core/plan"
 	"github.com/hawkeye-audit/hawkeye/core/profile"
+	"github.com/hawkeye-audit/hawkeye/core/rules"
 )
 
 // compare fills Differences and SameArithmetic.
@@ -62,7 +63,7 @@ const longestName = 72
 func kernels(c *cases.Case, family string) string {
 	var names []string
 	for _, name := range c.Kernels {
-		names = append(names, cut(strings.TrimPrefix(name, "void "), longestName))
+		names = append(names, cut(rules.Parse(name).Text, longestName))
 	}
 	const most = 3
 	if len(names) > most {

@@ -190,6 +190,7 @@ func mergeSentences(p *profile.Profile, tree *plan.Tree) []string {
 	}
 	walk(tree)
 	var said []string
+	joined := false
 	for _, k := range order {
 		text := ""
 		if narrowed[k] > 0 {
@@ -203,12 +204,14 @@ func mergeSentences(p *profile.Profile, tree *plan.Tree) []string {
 		case 0:
 			text = strings.TrimSuffix(text, " ")
 		case 1:
-			text += fmt.Sprintf("1 addition joins the partial sums in %v%s.", k.Sum, nearest)
+			text += fmt.Sprintf("1%s in %v%s.", joining(" addition joins", joined), k.Sum, nearest)
+			joined = true
 		default:
 			if nearest != "" {
 				nearest = ", each" + nearest[1:]
 			}
-			text += fmt.Sprintf("%d additions join the partial sums in %v%s.", additions[k], k.Sum, nearest)
+			text += fmt.Sprintf("%d%s in %v%s.", additions[k], joining(" additions join", joined), k.Sum, nearest)
+			joined = true
 		}
 		if text == "" {
 			continue
@@ -219,6 +222,14 @@ func mergeSentences(p *profile.Profile, tree *plan.Tree) []string {
 		said = append(said, text)
 	}
 	return said
+}
+
+// joining says what additions join: partial sums, or what additions spoken of before made of those.
+func joining(verb string, again bool) string {
+	if again {
+		return " further" + verb + " their sums"
+	}
+	return verb + " the partial sums"
 }
 
 // endWords says what becomes of the merged sum.

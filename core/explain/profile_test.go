@@ -23,6 +23,14 @@ func TestProfileSentences(t *testing.T) {
 		"3 of the 8 slices have nothing to do", "16 products at once", "25 bits below the largest exponent", "toward zero to f32",
 		"Each of 5 partial sums is first rounded to bf16", "4 additions join the partial sums in f32, each rounded to nearest even",
 		"A lone -0 becomes +0", "rounded once to bf16", "rounded 29 times", "19 times in steps, 9 in merges, 1 on the way out", "Known from: H200")
+	nested := load(t, "hopper/f32")
+	nested.Plan = plan.SplitK(4, 8, plan.Plan{Lanes: &plan.Lanes{Count: 4, Run: 1, Of: &plan.Plan{Chain: &plan.Chain{}}, Folds: []plan.Fold{{To: 1}},
+		Merge: plan.Merge{Partial: format.F32, Sum: format.F32}}}, format.F32, format.F32)
+	if nestedText, err := Profile(nested, About{K: 32}); err != nil {
+		t.Fatal(err)
+	} else {
+		has(t, nestedText, "12 additions join the partial sums in f32", "3 further additions join their sums in f32")
+	}
 	if strings.Contains(text, "\n") {
 		t.Error("a paragraph has one line")
 	}

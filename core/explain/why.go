@@ -48,7 +48,7 @@ type Side struct {
 
 // Difference is one part of the arithmetic, as it is in A and in B.
 type Difference struct {
-	Part string `json:"part"` // kernel, inputs, step, order, merge, epilogue, output
+	Part string `json:"part"` // shape, kernel, operands, step, order, merge, epilogue, output
 	A    string `json:"a"`
 	B    string `json:"b"`
 }

@@ -121,6 +121,7 @@ func TestWhyNothingDiffers(t *testing.T) {
 		t.Errorf("one arithmetic: %+v, %+v", r, r.Element)
 	}
 	has(t, r.Text, "same arithmetic", "All 32 partial sums are alike", "Of 40 elements compared, no output element differs")
+	has(t, why(t, subject(t, alone, plain), subject(t, alone, plain)).Text, "They are the same case.")
 	// Slices that collapse at this K are the same order under another name.
 	split := load(t, "hopper/bf16")
 	split.Epilogue.Out, split.Plan = format.F32, plan.Tiled(plan.ResidueFirst, 64)
@@ -169,7 +170,7 @@ func TestWhyEpilogues(t *testing.T) {
 	if r.Element == nil || r.Element.Parting.NextA != nil || r.Element.Equal {
 		t.Fatalf("a bias rounded once and twice: %+v", r.Element)
 	}
-	has(t, r.Text, "epilogue", "with a bias", "All 32 partial sums are alike")
+	has(t, r.Text, "epilogue", "with a bias", "All 32 partial sums are alike", "after the epilogue (addend, factors, last rounding) the output element is")
 }
 
 func TestWhyStops(t *testing.T) {

@@ -13,6 +13,8 @@ func (r *Reasons) text() string {
 	say("A is %s", r.A.words())
 	say("B is %s", r.B.words())
 	switch {
+	case r.A.ID == r.B.ID:
+		say("\nThey are the same case.")
 	case r.SameArithmetic:
 		say("\nBoth follow the same arithmetic, in the same order: for equal operands they give equal bits. What differs is what was multiplied.")
 	case len(r.Differences) == 0:
@@ -91,7 +93,11 @@ func (e *Element) words() string {
 	} else if p.NextA != nil || p.NextB != nil {
 		say("  No partial sums over the same products differ.")
 	}
-	say("  The whole sum is %s in A and %s in B; the output element is %s in A and %s in B.", e.SumA.number(), e.SumB.number(), e.OutA, e.OutB)
+	output := "the output element is"
+	if e.OutA != e.SumA.number() || e.OutB != e.SumB.number() {
+		output = "after the epilogue (addend, factors, last rounding) " + output
+	}
+	say("  The whole sum is %s in A and %s in B; %s %s in A and %s in B.", e.SumA.number(), e.SumB.number(), output, e.OutA, e.OutB)
 	if e.Equal {
 		say("  Of %s compared, no output element differs.", count(e.Compared, "element"))
 	}
