@@ -100,13 +100,12 @@ func expectedExact(t testing.TB) map[string]bool {
 	return ids
 }
 
-// replayAll replays cases one a processor, the largest first, so that the small ones fill the gaps at the end.
-func replayAll(t *testing.T, golden *cases.Golden, list []*cases.Case) map[string]Verdict {
+// eachGolden calls f for cases with their stored elements, one a processor, the largest first, so that the small ones fill
+// the gaps at the end.
+func eachGolden(t *testing.T, golden *cases.Golden, list []*cases.Case, f func(i int, c *cases.Case, data []byte)) {
 	t.Helper()
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b *cases.Case) int { return cmp.Compare(b.MultiplyAdds(), a.MultiplyAdds()) })
-	verdicts := map[string]Verdict{}
-	var lock sync.Mutex
 	var workers sync.WaitGroup
 	var next atomic.Int64
 	for range runtime.GOMAXPROCS(0) {
@@ -119,20 +118,31 @@ func replayAll(t *testing.T, golden *cases.Golden, list []*cases.Case) map[strin
 					return
 				}
 				data, err := golden.Stored(list[i])
-				var v Verdict
-				if err == nil {
-					v, err = ReplayCase(context.Background(), list[i], data, Options{Threads: 1})
-				}
 				if err != nil {
 					t.Errorf("%s: %v", list[i].ID, err)
+					continue
 				}
-				lock.Lock()
-				verdicts[list[i].ID] = v
-				lock.Unlock()
+				f(i, list[i], data)
 			}
 		}()
 	}
 	workers.Wait()
+}
+
+// replayAll replays cases, for a verdict each.
+func replayAll(t *testing.T, golden *cases.Golden, list []*cases.Case) map[string]Verdict {
+	t.Helper()
+	verdicts := map[string]Verdict{}
+	var lock sync.Mutex
+	eachGolden(t, golden, list, func(_ int, c *cases.Case, data []byte) {
+		v, err := ReplayCase(context.Background(), c, data, Options{Threads: 1})
+		if err != nil {
+			t.Errorf("%s: %v", c.ID, err)
+		}
+		lock.Lock()
+		verdicts[c.ID] = v
+		lock.Unlock()
+	})
 	return verdicts
 }
 

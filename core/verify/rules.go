@@ -9,7 +9,6 @@ import (
 // candidate is a profile that may explain a case.
 type candidate struct {
 	profile *profile.Profile
-	slices  int // of a split that was searched for, else 0
 }
 
 // choice is what is known before any bit is compared: the family, and the profiles to try in order.
@@ -29,7 +28,7 @@ func choose(c *cases.Case, o Options) choice {
 		return choice{family: r.Family, candidates: []candidate{{profile: o.Profile}}}
 	}
 	for _, x := range r.Candidates {
-		result.candidates = append(result.candidates, candidate{profile: x.Profile, slices: x.Slices})
+		result.candidates = append(result.candidates, candidate{profile: x.Profile})
 	}
 	return result
 }

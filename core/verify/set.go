@@ -56,6 +56,17 @@ func (s *Set) Len() int {
 	return len(s.golden.Cases)
 }
 
+// Case gives the record of one case of a golden set. Single instructions have none.
+func (s *Set) Case(index int) (*cases.Case, error) {
+	switch {
+	case index < 0 || index >= s.Len():
+		return nil, &gemm.Error{Kind: gemm.KindArgument, Message: fmt.Sprintf("case %d: the set has %d", index, s.Len())}
+	case s.instructions != nil:
+		return nil, &gemm.Error{Kind: gemm.KindArgument, Message: "the set holds results of single instructions, not of multiplications"}
+	}
+	return s.golden.Cases[index], nil
+}
+
 // About describes the set.
 func (s *Set) About() map[string]any {
 	about := map[string]any{"cases": s.Len(), "kind": "golden"}

@@ -2,15 +2,11 @@ package verify
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"runtime"
-	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -39,36 +35,18 @@ func TestSoundness(t *testing.T) {
 		flips, limit = n, 1<<62
 	}
 	list := smallCases(golden, limit, most)
-	slices.SortStableFunc(list, func(a, b *cases.Case) int { return cmp.Compare(b.MultiplyAdds(), a.MultiplyAdds()) })
-	var next, tried, exact atomic.Int64
-	var workers sync.WaitGroup
+	var tried, exact atomic.Int64
 	start := time.Now()
-	for range runtime.GOMAXPROCS(0) {
-		workers.Add(1)
-		go func() {
-			defer workers.Done()
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(list) {
-					return
-				}
-				data, err := golden.Stored(list[i])
-				if err != nil {
-					t.Errorf("%s: %v", list[i].ID, err)
-					continue
-				}
-				n, whole, err := flipped(list[i], data, flips, uint64(i))
-				if err != nil {
-					t.Error(err)
-				}
-				tried.Add(int64(n))
-				if whole {
-					exact.Add(1)
-				}
-			}
-		}()
-	}
-	workers.Wait()
+	eachGolden(t, golden, list, func(i int, c *cases.Case, data []byte) {
+		n, whole, err := flipped(c, data, flips, uint64(i))
+		if err != nil {
+			t.Error(err)
+		}
+		tried.Add(int64(n))
+		if whole {
+			exact.Add(1)
+		}
+	})
 	t.Logf("%d cases (%d of them exact before), %d flips, in %.0f s", len(list), exact.Load(), tried.Load(), time.Since(start).Seconds())
 	if tried.Load() == 0 {
 		t.Error("nothing was tried")
