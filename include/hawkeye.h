@@ -247,8 +247,9 @@ HAWKEYE_API hawkeye_status hawkeye_set_about(hawkeye_set set, char *buffer, size
                                              char *message, size_t message_size);
 /* Replays case `index` and writes its verdict as one JSON object: {"id","verdict","plan","reason","op","dtype","out",
  * "family","multiply_adds","seconds","evidence_bits","plans_tried","profile_id",...}. Verdicts: "exact", "wrong",
- * "undecided". A buffer of 64 KiB always suffices; a too small one loses the verdict, and NULL is refused at once. A call
- * that the progress callback stopped writes what is known so far and returns HAWKEYE_ERROR_CANCELLED. */
+ * "undecided"; docs/verdicts.md lists every field. A buffer of 64 KiB always suffices; a too small one loses the verdict,
+ * and NULL is refused at once. A call that the progress callback stopped writes what is known so far and returns
+ * HAWKEYE_ERROR_CANCELLED. */
 HAWKEYE_API hawkeye_status hawkeye_set_replay(hawkeye_set set, int64_t index, int32_t threads,
                                               hawkeye_progress progress, void *progress_user,
                                               char *buffer, size_t buffer_size, size_t *needed,
@@ -256,11 +257,11 @@ HAWKEYE_API hawkeye_status hawkeye_set_replay(hawkeye_set set, int64_t index, in
 
 typedef struct hawkeye_replay_options {
     uint64_t struct_size;    /* sizeof(hawkeye_replay_options) */
-    hawkeye_profile profile; /* the only one to try; 0: those that the kernel names, or the sizes, allow are searched */
+    hawkeye_profile profile; /* the only one to try; 0: those that kernel names and launches, or sizes, allow */
     hawkeye_progress progress; /* NULL for none */
     void *progress_user;
     int32_t threads; /* 0: the default */
-    int32_t blind;   /* 1: the recorded kernel names are not looked at */
+    int32_t blind;   /* 1: the recorded kernel names and launches are not looked at */
 } hawkeye_replay_options;
 
 /* hawkeye_set_replay with options; NULL for none. */

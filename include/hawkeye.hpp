@@ -493,7 +493,7 @@ inline Comparison compare(const ConstMatrix &expected, const ConstMatrix &actual
 
 struct ReplayOptions {
     const Profile *profile = nullptr; // the only one to try; without it plans are searched
-    bool blind = false;               // the recorded kernel names are not looked at
+    bool blind = false;               // the recorded kernel names and launches are not looked at
     std::int32_t threads = 0;         // 0: the default
     Progress progress;
 };

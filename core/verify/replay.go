@@ -20,9 +20,9 @@ type Options struct {
 	Progress func(done, total uint64) error
 	// Estimate is called once, before the work begins.
 	Estimate func(Estimate)
-	// Profile is the one profile to replay; nil: the kernels' names choose.
+	// Profile is the one profile to replay; nil: the kernels' names and launches choose.
 	Profile *profile.Profile
-	// Blind leaves the kernels' names out of account.
+	// Blind leaves the kernels' names and launches out of account.
 	Blind bool
 	// unexplained leaves out what only explains a verdict: tests of verdicts alone need it fast.
 	unexplained bool
@@ -38,8 +38,9 @@ type recorded struct {
 	made    bool // the samples were taken from an output that has the recorded hash
 }
 
-// ReplayCase replays one recorded case with the profiles its kernel names allow and gives the verdict. stored holds the
-// recorded output elements, little endian, at cases.SampleIndices; it may be empty where the case has a hash.
+// ReplayCase replays one recorded case with the profiles that its kernels' names and launches allow and gives the verdict.
+// stored holds the recorded output elements, little endian, at cases.SampleIndices; it may be empty where the case has a
+// hash.
 //
 // Where Progress or the context stops the work, the error is theirs and the verdict beside it is what was known by then:
 // undecided, with Stopped set.

@@ -129,8 +129,8 @@ class RecordedSet:
     ) -> Verdict:
         """Replays a case, named by its id or its index, counted from 0 in the file's order.
 
-        The recorded kernel names say which profiles to try; ``blind=True`` leaves them unread and searches by
-        operation, formats and sizes. ``profile`` is the only one to try. A replay that is stopped, by Ctrl-C or by
+        The recorded kernel names and launches say which profiles to try; ``blind=True`` leaves them unread and searches
+        by operation, formats and sizes. ``profile`` is the only one to try. A replay that is stopped, by Ctrl-C or by
         ``progress`` returning False, leaves what it knows in ``unfinished``.
         """
         from ._profiles import profile as find

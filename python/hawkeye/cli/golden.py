@@ -15,7 +15,7 @@ def golden(
         Optional[list[str]], typer.Option("--only", metavar="ID", help="Replay only this case; may be given often.")
     ] = None,
     blind: Annotated[
-        bool, typer.Option("--blind", help="Do not look at the recorded kernel names: search all plans.")
+        bool, typer.Option("--blind", help="Leave recorded kernel names and launches unread: search all plans.")
     ] = False,
     times: Annotated[
         bool, typer.Option("--times", help="Also a table of how long searching takes beside one plain replay.")

@@ -17,7 +17,7 @@ def verify(
         Optional[list[str]], typer.Option("--only", metavar="ID", help="Verify only this case; may be given often.")
     ] = None,
     blind: Annotated[
-        bool, typer.Option("--blind", help="Do not look at the recorded kernel names: search all plans.")
+        bool, typer.Option("--blind", help="Leave recorded kernel names and launches unread: search all plans.")
     ] = False,
     threads: Annotated[int, typer.Option(min=0, help="Threads a case; 0 for one a processor.")] = 0,
 ) -> int:

@@ -12,7 +12,7 @@ def why(
     a: Annotated[str, typer.Argument(metavar="A", help="The id of a case.")],
     b: Annotated[str, typer.Argument(metavar="B", help="The id of another.")],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
-    blind: Annotated[bool, typer.Option("--blind", help="Do not look at the recorded kernel names.")] = False,
+    blind: Annotated[bool, typer.Option("--blind", help="Leave recorded kernel names and launches unread.")] = False,
     threads: Annotated[int, typer.Option(min=0, help="0 for one a processor.")] = 0,
 ) -> int:
     """Says why two recorded multiplications gave different bits.
