@@ -9,11 +9,15 @@ import (
 
 // Comparison counts how two outputs of one shape differ, bit by bit. Indices are flat and row-major.
 type Comparison struct {
-	Count, Differing           int
-	First, Worst               int    // -1 where nothing differs
-	WorstUlps                  uint64 // distance in units in the last place; the largest uint64 against a NaN
-	FirstExpected, FirstActual uint64 // bit patterns
-	WorstExpected, WorstActual uint64
+	Count         int    `json:"count"`
+	Differing     int    `json:"differing"`
+	First         int    `json:"first"` // -1 where nothing differs
+	Worst         int    `json:"worst"`
+	WorstUlps     uint64 `json:"worst_ulps"`     // distance in units in the last place; the largest uint64 against a NaN
+	FirstExpected uint64 `json:"first_expected"` // bit patterns
+	FirstActual   uint64 `json:"first_actual"`
+	WorstExpected uint64 `json:"worst_expected"`
+	WorstActual   uint64 `json:"worst_actual"`
 }
 
 // Compare walks two matrices of equal shape and format. Every bit counts: +0 and -0 differ, and so do two NaNs of

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"math"
 	"strings"
@@ -171,5 +172,14 @@ func TestCompareEmpty(t *testing.T) {
 		if err != nil || c != (Comparison{First: -1, Worst: -1}) || time.Since(start) > time.Second {
 			t.Errorf("%v: %+v, %v after %v", size, c, err, time.Since(start))
 		}
+	}
+}
+
+// TestComparisonJSON: the names are part of what verdicts promise (docs/verdicts.md).
+func TestComparisonJSON(t *testing.T) {
+	text, err := json.Marshal(Comparison{Count: 9, Differing: 2, First: 3, Worst: 4, WorstUlps: 5, FirstExpected: 6, FirstActual: 7, WorstExpected: 8, WorstActual: 1})
+	const want = `{"count":9,"differing":2,"first":3,"worst":4,"worst_ulps":5,"first_expected":6,"first_actual":7,"worst_expected":8,"worst_actual":1}`
+	if err != nil || string(text) != want {
+		t.Errorf("%s, %v", text, err)
 	}
 }
