@@ -68,14 +68,22 @@ func (c *Comparison) add(m *gemm.Matrix, expected, actual uint64) {
 }
 
 // String says the outcome in a sentence.
-func (c Comparison) String() string {
+func (c Comparison) String() string { return c.sentence("elements", "expected", "found") }
+
+// stored is the sentence about a record's stored elements and the replayed ones.
+func (c Comparison) stored() string { return c.sentence("stored elements", "recorded", "replayed") }
+
+func (c Comparison) sentence(elements, expected, actual string) string {
 	if c.Differing == 0 {
-		return fmt.Sprintf("all %d elements have the same bits", c.Count)
+		return fmt.Sprintf("all %d %s have the same bits", c.Count, elements)
 	}
 	worst := fmt.Sprintf("%d units in the last place", c.WorstUlps)
-	if c.WorstUlps == math.MaxUint64 {
+	switch c.WorstUlps {
+	case 1:
+		worst = "1 unit in the last place"
+	case math.MaxUint64:
 		worst = "a NaN against a number"
 	}
-	return fmt.Sprintf("%d of %d elements differ, first at %d (expected %#x, found %#x), worst at %d (%s)",
-		c.Differing, c.Count, c.First, c.FirstExpected, c.FirstActual, c.Worst, worst)
+	return fmt.Sprintf("%d of %d %s differ, first at %d (%s %#x, %s %#x), worst at %d (%s)",
+		c.Differing, c.Count, elements, c.First, expected, c.FirstExpected, actual, c.FirstActual, c.Worst, worst)
 }

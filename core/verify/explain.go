@@ -57,7 +57,7 @@ func (r *replay) explain(ctx context.Context, v Verdict, choice choice) (Verdict
 			v.Outcome, v.Plan, v.ProfileID, v.Profile = Wrong, r.describe(t.candidate), t.profile.ID(), t.profile.JSON()
 			v.Reason = d.Text
 			if v.Comparison = comparisonOf(r, found.beside); v.Comparison != nil {
-				v.Reason += "; without that, of the stored elements " + v.Comparison.String()
+				v.Reason += "; without that, " + v.Comparison.stored()
 			}
 		} else {
 			v.Reason += "; it would be explained so: " + d.Text
@@ -84,7 +84,7 @@ func (r *replay) explain(ctx context.Context, v Verdict, choice choice) (Verdict
 		t := best.trial
 		v.Outcome, v.Plan, v.ProfileID, v.Profile = Wrong, r.describe(t.candidate), t.profile.ID(), t.profile.JSON()
 		v.Comparison = comparisonOf(r, best)
-		v.Reason = "of the stored elements " + v.Comparison.String() + "; " + d.Text
+		v.Reason = v.Comparison.stored() + "; " + d.Text
 		return v, nil
 	}
 	if d.Kind != Scattered {

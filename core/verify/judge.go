@@ -98,8 +98,12 @@ func (r *replay) judge(v Verdict, choice choice, w weighed) Verdict {
 
 // tooLittle is the reason for a plan that agrees on less than the evidence wanted.
 func tooLittle(v Verdict) string {
-	return fmt.Sprintf("too little output to identify the plan: one of %d plans tried agrees on %d elements, worth %.1f bits, and %d are wanted",
-		v.PlansTried, v.Elements, max(v.EvidenceBits, 0), wantedBits)
+	elements := fmt.Sprintf("%d elements", v.Elements)
+	if v.Elements == 1 {
+		elements = "1 element"
+	}
+	return fmt.Sprintf("too little output to identify the plan: one of %d plans tried agrees on %s, worth %.1f bits, and %d are wanted",
+		v.PlansTried, elements, max(v.EvidenceBits, 0), wantedBits)
 }
 
 // majority counts the elements of an output that equal the one which makes up more than half of them; 0 where none does.
@@ -142,7 +146,7 @@ func (r *replay) noAgreement(ctx context.Context, v Verdict, choice choice, surv
 		case v.Comparison.Differing == 0:
 			v.Reason = fmt.Sprintf("the %d stored elements agree, but the hash of the whole output differs from the recorded one", v.Comparison.Count)
 		default:
-			v.Reason = "of the stored elements " + v.Comparison.String()
+			v.Reason = v.Comparison.stored()
 		}
 		return r.explain(ctx, v, choice)
 	}

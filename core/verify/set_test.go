@@ -176,7 +176,7 @@ func TestInstructionVerdicts(t *testing.T) {
 		reason  string
 	}{
 		{"exact", nil, nil, Exact, ""},
-		{"a bit of a result", last, nil, Wrong, "1 of 5 elements differ, first at 4 (expected 0x40e00001, found 0x40e00000), worst at 4 (1 units in the last place)"},
+		{"a bit of a result", last, nil, Wrong, "1 of 5 elements differ, first at 4 (expected 0x40e00001, found 0x40e00000), worst at 4 (1 unit in the last place)"},
 		{"a GPU nobody knows", nil, []string{"H100", "X9"}, Undecided, `the architecture of GPU "X9" is not known`},
 		{"an instruction nobody knows", nil, []string{"mma.sync", "fma.rn"}, Undecided, "the catalogue has no fma.rn instruction of f16 with result f32 on hopper"},
 		{"a format that GPU lacks", nil, []string{"H100", "V100", `"f16"`, `"bf16"`}, Undecided, "the catalogue has no mma.sync instruction of bf16 with result f32 on volta"},

@@ -91,7 +91,7 @@ func TestTamper(t *testing.T) {
 			if v.Outcome != Wrong {
 				continue
 			}
-			begin := fmt.Sprintf("of the stored elements 1 of %d elements differ, first at %d (expected 0x", len(data)/width, index)
+			begin := fmt.Sprintf("1 of %d stored elements differ, first at %d (recorded 0x", len(data)/width, index)
 			if !strings.HasPrefix(v.Reason, begin) {
 				t.Errorf("%s, %s: %q, want %q…", c.ID, what, v.Reason, begin)
 			}

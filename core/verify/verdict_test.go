@@ -34,14 +34,14 @@ func TestJudge(t *testing.T) {
 		{"stored whole", format.F64, 12, 12, false, false, 0, 1, nil, Exact, whole, 12, 768, ""},
 		{"a search that rejected nothing", format.F16, 10, 10, true, true, 0, 3, two, Exact, hashed, 10, 160, "2 further plans agree on the stored elements looked at"},
 		{"a search that rejected nothing on one f16 element", format.F16, 1, 1, true, true, 0, 3, two, Undecided, hashed, 1, 16,
-			"too little output to identify the plan: one of 3 plans tried agrees on 1 elements, worth 16.0 bits, and 30 are wanted"},
+			"too little output to identify the plan: one of 3 plans tried agrees on 1 element, worth 16.0 bits, and 30 are wanted"},
 		{"two f16 elements are enough then", format.F16, 2, 2, true, true, 0, 3, two, Exact, hashed, 2, 32, "2 further plans agree"},
 		{"a search that rejected most", format.BF16, 100, 100, true, true, 400, 32, nil, Exact, hashed, 100, 400, ""},
 		{"never more than the bits compared", format.F16, 100, 100, true, true, 1 << 20, 2, nil, Exact, hashed, 100, 1600, ""},
 		{"a search on few elements", format.BF16, 5, 5, true, true, 7.9, 32, nil, Undecided, hashed, 5, 7.9,
 			"too little output to identify the plan: one of 32 plans tried agrees on 5 elements, worth 7.9 bits, and 30 are wanted"},
 		{"a search worth nothing says 0 bits", format.BF16, 1, 1, true, true, -3, 1024, two, Undecided, hashed, 1, 0,
-			"too little output to identify the plan: one of 1024 plans tried agrees on 1 elements, worth 0.0 bits"},
+			"too little output to identify the plan: one of 1024 plans tried agrees on 1 element, worth 0.0 bits"},
 		{"a search on stored elements", format.F32, 9000, 500, false, true, 300, 4, two, Exact, stored, 500, 300, "2 further plans agree"},
 	} {
 		r := replay{c: &cases.Case{Out: cases.Output{Format: test.out}}, count: test.count}
