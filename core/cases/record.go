@@ -198,6 +198,9 @@ func (c *Case) check() error {
 			return fmt.Errorf("%s.strides: there are %d, the shape has %d sizes", t.name, len(t.tensor.Strides), len(t.shape))
 		}
 	}
+	if c.Out.Hash != "" && !isSHA256(c.Out.Hash) {
+		return fmt.Errorf("out.sha256: is %q, want 64 lower-case hexadecimal digits", c.Out.Hash)
+	}
 	return dimensions("out.shape", c.Out.Shape, 3)
 }
 

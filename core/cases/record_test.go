@@ -2,6 +2,7 @@ package cases
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -193,5 +194,17 @@ func TestScalars(t *testing.T) {
 	c := Case{Scalars: map[string]Scalar{"alpha": {format.F32, 0x40000000}}}
 	if c.Number("alpha", 1) != 2 || c.Number("beta", 1) != 1 {
 		t.Errorf("alpha %g, beta %g", c.Number("alpha", 1), c.Number("beta", 1))
+	}
+}
+
+// TestHashSpelling: a hash in another spelling would agree with no output, and be taken for a wrong one.
+func TestHashSpelling(t *testing.T) {
+	const record = `{"record_version":"1.0","id":"x","op":"mm","a":{"format":"f32","shape":[1,1,1],"strides":[1,1,1]},` +
+		`"b":{"format":"f32","shape":[1,1,1],"strides":[1,1,1]},"out":{"format":"f32","shape":[1,1,1],"sha256":"%s"}}`
+	for hash, good := range map[string]bool{"": true, strings.Repeat("ab", 32): true, strings.Repeat("AB", 32): false, "abcd": false} {
+		var c Case
+		if err := json.Unmarshal(fmt.Appendf(nil, record, hash), &c); (err == nil) != good {
+			t.Errorf("%q: %v", hash, err)
+		}
 	}
 }

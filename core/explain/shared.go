@@ -190,13 +190,13 @@ func sharedPairs(a, b *gemm.Args, most int) []pair {
 	var pairs []pair
 	for _, row := range rows {
 		for _, column := range columns {
-			if row[0].batch != column[0].batch || row[1].batch != column[1].batch {
+			if row.in.batch != column.in.batch {
 				continue
 			}
-			pairs = append(pairs, pair{
-				gemm.Position{Batch: row[0].batch, Row: row[0].index, Column: column[0].index},
-				gemm.Position{Batch: row[1].batch, Row: row[1].index, Column: column[1].index},
-			})
+			if r, c, ok := together(row, column); ok {
+				pairs = append(pairs, pair{gemm.Position{Batch: row.in.batch, Row: row.in.index, Column: column.in.index},
+					gemm.Position{Batch: r.batch, Row: r.index, Column: c.index}})
+			}
 		}
 	}
 	if len(pairs) <= most {
@@ -209,9 +209,26 @@ func sharedPairs(a, b *gemm.Args, most int) []pair {
 	return spread
 }
 
-// sharedLines finds lines (rows, or columns) that both matrices have; of several equal ones the first is taken, unless one
-// lies at the same place in both.
-func sharedLines(x, y *gemm.Matrix, columns bool, most int) [][2]line {
+// shared is a line of one matrix, and the equal ones of another, by batch: the first of each, or the one at the same place.
+type shared struct {
+	in    line
+	equal map[int]line
+}
+
+// together picks from the lines equal to a row and a column a row and a column of one batch: of the same batch, if there are
+// any, else of the first.
+func together(row, column shared) (r, c line, ok bool) {
+	least := -1
+	for batch := range row.equal {
+		if _, both := column.equal[batch]; both && (least < 0 || batch == row.in.batch || least != row.in.batch && batch < least) {
+			least = batch
+		}
+	}
+	return row.equal[least], column.equal[least], least >= 0
+}
+
+// sharedLines finds lines (rows, or columns) that both matrices have.
+func sharedLines(x, y *gemm.Matrix, columns bool, most int) []shared {
 	known := map[[sha256.Size]byte][]line{}
 	var buffer []byte
 	each(y, columns, func(l line) bool {
@@ -220,20 +237,20 @@ func sharedLines(x, y *gemm.Matrix, columns bool, most int) [][2]line {
 		known[sum] = append(known[sum], l)
 		return true
 	})
-	var found [][2]line
+	var found []shared
 	each(x, columns, func(l line) bool {
 		buffer = lineBits(buffer[:0], x, l, columns)
 		same := known[sha256.Sum256(buffer)]
 		if len(same) == 0 {
 			return true
 		}
-		chosen := same[0]
+		s := shared{l, map[int]line{}}
 		for _, other := range same {
-			if other == l {
-				chosen = other
+			if _, have := s.equal[other.batch]; !have || other == l {
+				s.equal[other.batch] = other
 			}
 		}
-		found = append(found, [2]line{l, chosen})
+		found = append(found, s)
 		return len(found) < most
 	})
 	return found

@@ -111,5 +111,7 @@ func (s *Set) Replay(ctx context.Context, index int, o Options) (Verdict, error)
 			return Verdict{}, malformed(err)
 		}
 	}
-	return ReplayCase(ctx, c, stored, o)
+	v, err := ReplayCase(ctx, c, stored, o)
+	v.clip()
+	return v, err
 }
