@@ -184,6 +184,11 @@ hawkeye_status hawkeye_explain_tree(hawkeye_profile profile, const hawkeye_expla
                               message_size));
 }
 
+hawkeye_status hawkeye_rules_choose(const char *json, size_t json_size, int32_t most, char *buffer, size_t buffer_size,
+                                    size_t *needed, char *message, size_t message_size) {
+    CALL(hawkeyeGoRulesChoose((char *)json, json_size, most, buffer, buffer_size, needed, message, message_size));
+}
+
 hawkeye_status hawkeye_gemm(const hawkeye_gemm_args *args, char *message, size_t message_size) {
     CALL(hawkeyeGoGemm((hawkeye_gemm_args *)args, host, message, message_size));
 }

@@ -143,6 +143,18 @@ HAWKEYE_API hawkeye_status hawkeye_profile_get_info(hawkeye_profile profile, haw
 HAWKEYE_API hawkeye_status hawkeye_profile_list(char *buffer, size_t buffer_size, size_t *needed,
                                                 char *message, size_t message_size);
 
+/* ---- the rule table --------------------------------------------------------------------------------------------- */
+
+/* The profiles that may explain a multiplication, the likely ones first, as the rule table has them (docs/rules.md).
+ * `json` is a case record (docs/cases.md), of which the operands' formats, shapes and strides, the addend, alpha and
+ * beta, the scales, the flags and, where given, kernel names and launches are looked at, and no operand's bits. One
+ * JSON object is written: {"family","determined","uncertain","unknown","count","candidates"}; determined: the names
+ * leave one profile only; unknown: why there is none, else ""; count: of all candidates, of which the first `most` are
+ * in `candidates`, each {"family","rule","slices","profile_id","profile"}. */
+HAWKEYE_API hawkeye_status hawkeye_rules_choose(const char *json, size_t json_size, int32_t most,
+                                                char *buffer, size_t buffer_size, size_t *needed,
+                                                char *message, size_t message_size);
+
 /* ---- explanations ----------------------------------------------------------------------------------------------- */
 
 typedef int32_t hawkeye_tree_style;

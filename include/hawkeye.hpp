@@ -263,6 +263,14 @@ private:
 
 // ---- explanations ---------------------------------------------------------------------------------------------------
 
+// The profiles that may explain the multiplication of a case record, the likely ones first and at most `most` of them, as
+// JSON (see hawkeye_rules_choose).
+inline std::string choose_rules(std::string_view record, std::int32_t most = 1) {
+    return detail::text([&](char *buffer, std::size_t size, std::size_t *needed, char *message, std::size_t n) {
+        return hawkeye_rules_choose(record.data(), record.size(), most, buffer, size, needed, message, n);
+    });
+}
+
 // The multiplication that a profile is explained for; 0 and "" where it is not known.
 struct About {
     std::int64_t m = 0, n = 0, k = 0;

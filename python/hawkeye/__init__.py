@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ._compare import Comparison, compare
+    from ._emulate import emulate
     from ._errors import (
         ArgumentError,
         Cancelled,
@@ -69,6 +70,7 @@ _HOMES = {
         "ShapeError",
         "UnsupportedError",
     ),
+    "_emulate": ("emulate",),
     "_explain": ("Reasons", "explain", "explain_tree", "why"),
     "_matmul": ("linear", "matmul"),
     "_native": ("instruction_set", "instruction_sets", "set_instruction_set", "set_threads", "threads"),
@@ -99,6 +101,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "compare",
+    "emulate",
     "explain",
     "explain_tree",
     "instruction_set",

@@ -170,6 +170,7 @@ _CALLS: dict[str, list[Any]] = {
     "hawkeye_profile_describe": [c.c_uint64, *_TEXT],
     "hawkeye_profile_get_info": [c.c_uint64, c.POINTER(ProfileInfo)],
     "hawkeye_profile_list": [*_TEXT],
+    "hawkeye_rules_choose": [c.c_char_p, c.c_size_t, c.c_int32, *_TEXT],
     "hawkeye_explain_profile": [c.c_uint64, c.POINTER(ExplainOptions), *_TEXT],
     "hawkeye_explain_tree": [c.c_uint64, c.POINTER(ExplainOptions), *_TEXT],
     "hawkeye_gemm": [c.POINTER(GemmArgs)],

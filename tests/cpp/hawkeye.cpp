@@ -94,6 +94,12 @@ static void explanations() {
     CHECK(hawkeye::explain_tree(p, 2048, {hawkeye::TreeStyle::dot}).rfind("digraph ", 0) == 0);
     CHECK(status_of([&] { hawkeye::explain_tree(p, 0); }) == Status::argument);
     CHECK(status_of([&] { hawkeye::explain(p, {-1, 0, 0, ""}); }) == Status::argument);
+
+    const std::string record =
+        R"({"record_version":"1.0","id":"","op":"mm","a":{"format":"bf16","shape":[1,8,64],"strides":[512,64,1]},)"
+        R"("b":{"format":"bf16","shape":[1,64,8],"strides":[512,8,1]},"out":{"format":"bf16","shape":[1,8,8]}})";
+    CHECK(hawkeye::choose_rules(record).find("\"rule\":\"nvjet\"") != std::string::npos);
+    CHECK(status_of([&] { hawkeye::choose_rules("{}"); }) == Status::argument);
 }
 
 static void library() {
