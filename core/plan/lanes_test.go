@@ -605,13 +605,9 @@ func TestHostileLanes(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		start := time.Now()
 		_, err := c.plan.Expand(c.k)
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %s", name, err, c.says)
-		}
-		if d := time.Since(start); d > 5*time.Second {
-			t.Errorf("%s: refused after %v", name, d)
 		}
 	}
 	for _, p := range []Plan{
