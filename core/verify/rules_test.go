@@ -93,8 +93,6 @@ func cutlass(name string) string {
 }
 
 const (
-	globalKernel = "void cublasLt::epilogue::impl::globalKernel<8, 32, __half, __half, float, true, true, 1>(int)"
-	elementwise  = "void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl_nocast<direct_copy_kernel_cuda>>(int)"
 )
 
 // slicings counts how many ways there are to cut K into at most 400 slices of whole units: every number of slices that
