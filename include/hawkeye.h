@@ -249,12 +249,13 @@ HAWKEYE_API hawkeye_status hawkeye_compare(const hawkeye_matrix *expected, const
 
 /* ---- recorded cases --------------------------------------------------------------------------------------------- */
 
-/* A set of recorded cases (a golden set, or single-instruction results): FILE.jsonl with its FILE.bin beside it. */
+/* A set of recorded cases: FILE.jsonl with its FILE.bin beside it (a golden set, or single-instruction results), or the
+ * folder of a trace (docs/trace.md). */
 typedef uint64_t hawkeye_set;
 
 HAWKEYE_API hawkeye_status hawkeye_set_open(const char *path, hawkeye_set *set, int64_t *count,
                                             char *message, size_t message_size);
-/* {"kind","about","multiply_adds","cases"} of the set, as JSON. */
+/* {"kind","about","multiply_adds","cases"} of the set, as JSON; of a trace also {"trace"}, which says what is broken. */
 HAWKEYE_API hawkeye_status hawkeye_set_about(hawkeye_set set, char *buffer, size_t buffer_size, size_t *needed,
                                              char *message, size_t message_size);
 /* Replays case `index` and writes its verdict as one JSON object: {"id","verdict","plan","reason","op","dtype","out",

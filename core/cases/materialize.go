@@ -15,21 +15,12 @@ type InMemory struct {
 	ScaleA, ScaleB []float32
 }
 
-// Materialize rebuilds the operands of a case.
+// Materialize rebuilds the operands of a case, or reads them from its source.
 func (c *Case) Materialize() (*InMemory, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	batch, m, n, k := c.Sizes()
-	ga, gb := c.A.Generator, c.B.Generator
-	fromFile := ga == nil || gb == nil
-	for _, t := range []*Tensor{c.C, c.ScaleA, c.ScaleB} {
-		fromFile = fromFile || t != nil && t.Generator == nil
-	}
-	if fromFile || ga.Recipe != "operands-a" || gb.Recipe != "operands-b" || ga.Seed != gb.Seed || ga.Kind != gb.Kind {
-		return nil, fmt.Errorf("operands that come from files are not read by this version")
-	}
-	a, b, err := Operands(c.A.Format, c.B.Format, ga.Kind, ga.Seed, batch, m, n, k)
+	a, b, err := c.factors()
 	if err != nil {
 		return nil, err
 	}
@@ -37,23 +28,57 @@ func (c *Case) Materialize() (*InMemory, error) {
 		A: laidOut(a, &c.A),
 		B: laidOut(b, &c.B),
 	}
-	if c.C != nil {
-		count := batch * m * n
-		if c.C.Strides[1] == 0 {
-			count = n
-		}
-		data, err := Elements(c.C.Format, c.C.Generator.Kind, c.C.Generator.Seed, count, c.C.Generator.Lower)
-		if err != nil {
-			return nil, err
-		}
-		o.C = gemm.Dense(data, c.C.Format, batch, m, n)
-		o.C.BatchStride, o.C.RowStride, o.C.ColumnStride = c.C.Strides[0], c.C.Strides[1], c.C.Strides[2]
+	if o.C, err = c.addend(); err != nil {
+		return nil, err
 	}
 	if o.ScaleA, err = c.scale("scale_a", c.ScaleA); err != nil {
 		return nil, err
 	}
-	o.ScaleB, err = c.scale("scale_b", c.ScaleB)
-	return o, err
+	if o.ScaleB, err = c.scale("scale_b", c.ScaleB); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// factors are the dense bits of a and b.
+func (c *Case) factors() (a, b []byte, err error) {
+	if c.A.File != "" || c.B.File != "" {
+		if a, err = c.fromSource("a", &c.A); err != nil {
+			return nil, nil, err
+		}
+		b, err = c.fromSource("b", &c.B)
+		return a, b, err
+	}
+	ga, gb := c.A.Generator, c.B.Generator
+	if ga == nil || gb == nil || ga.Recipe != "operands-a" || gb.Recipe != "operands-b" || ga.Seed != gb.Seed || ga.Kind != gb.Kind {
+		return nil, nil, fmt.Errorf("a and b: the record has neither files of them nor one recipe for both")
+	}
+	batch, m, n, k := c.Sizes()
+	return Operands(c.A.Format, c.B.Format, ga.Kind, ga.Seed, batch, m, n, k)
+}
+
+// addend is c, nil where the case has none.
+func (c *Case) addend() (*gemm.Matrix, error) {
+	switch {
+	case c.C == nil:
+		return nil, nil
+	case c.C.File != "":
+		return c.addendFromSource()
+	case c.C.Generator == nil:
+		return nil, fmt.Errorf("c: the record has neither a file nor a recipe of it")
+	}
+	batch, m, n, _ := c.Sizes()
+	count := batch * m * n
+	if c.C.Strides[1] == 0 {
+		count = n
+	}
+	data, err := Elements(c.C.Format, c.C.Generator.Kind, c.C.Generator.Seed, count, c.C.Generator.Lower)
+	if err != nil {
+		return nil, err
+	}
+	o := gemm.Dense(data, c.C.Format, batch, m, n)
+	o.BatchStride, o.RowStride, o.ColumnStride = c.C.Strides[0], c.C.Strides[1], c.C.Strides[2]
+	return o, nil
 }
 
 // laidOut gives dense row-major bits the layout of t, so that the replay walks memory as the recorded call did.
@@ -85,6 +110,12 @@ func (c *Case) scale(name string, t *Tensor) ([]float32, error) {
 			return []float32{float32(s.Value())}, nil
 		}
 		return nil, nil
+	}
+	if t.File != "" {
+		return c.scaleFromSource(name, t)
+	}
+	if t.Generator == nil {
+		return nil, fmt.Errorf("%s: the record has neither a file nor a recipe of it", name)
 	}
 	data, err := Elements(format.F32, t.Generator.Kind, t.Generator.Seed, t.Shape[0], 0)
 	if err != nil {

@@ -138,16 +138,20 @@ func TestMaterializeScales(t *testing.T) {
 
 // TestMaterializeRefuses: operands this version cannot rebuild are refused, never made up, and no record crashes it.
 func TestMaterializeRefuses(t *testing.T) {
-	const files = "operands that come from files are not read by this version"
+	const files = "a and b: the record has neither files of them nor one recipe for both"
+	const none = ": the record has neither a file nor a recipe of it"
 	for name, test := range map[string]struct {
 		change func(c *Case)
 		want   string
 	}{
-		"a from a file":       {func(c *Case) { c.A.Generator = nil }, files},
-		"b from a file":       {func(c *Case) { c.B.Generator = nil }, files},
-		"c from a file":       {func(c *Case) { c.C.Generator = nil }, files},
-		"scale_a from a file": {func(c *Case) { c.ScaleA.Generator = nil }, files},
-		"scale_b from a file": {func(c *Case) { c.ScaleB.Generator = nil }, files},
+		"a of nothing":        {func(c *Case) { c.A.Generator = nil }, files},
+		"b of nothing":        {func(c *Case) { c.B.Generator = nil }, files},
+		"c of nothing":        {func(c *Case) { c.C.Generator = nil }, "c" + none},
+		"scale_a of nothing":  {func(c *Case) { c.ScaleA.Generator = nil }, "scale_a" + none},
+		"scale_b of nothing":  {func(c *Case) { c.ScaleB.Generator = nil }, "scale_b" + none},
+		"a from a file":       {func(c *Case) { c.A.File = "x" }, "a: the operand comes from a file, and there is nothing to read it from"},
+		"c from a file":       {func(c *Case) { c.C.File = "x" }, "c: the operand comes from a file"},
+		"scale_b from a file": {func(c *Case) { c.ScaleB.File = "x" }, "scale_b: the operand comes from a file"},
 		"another recipe":      {func(c *Case) { c.A.Generator.Recipe = "elements" }, files},
 		"two seeds":           {func(c *Case) { c.B.Generator.Seed++ }, files},
 		"two kinds":           {func(c *Case) { c.B.Generator.Kind = "bits" }, files},

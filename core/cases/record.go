@@ -33,6 +33,8 @@ type Case struct {
 	Launches      []Launch          `json:"launches,omitempty"` // how each of Kernels was launched; empty where not recorded
 	// Extra holds fields this version does not know; they are written back.
 	Extra map[string]json.RawMessage `json:"-"`
+	// Source gives the operands that are kept in files; nil where there is nothing to read them from.
+	Source Source `json:"-"`
 }
 
 // Launch is the size of one kernel launch as a profiler reports it: blocks of the grid, threads of a block.
@@ -49,7 +51,7 @@ type Flags struct {
 	ReducedReductions bool `json:"allow_reduced_precision_reduction,omitempty"`
 }
 
-// Tensor says what an operand is and where its bits come from: Generator, or File with its Hash.
+// Tensor says what an operand is and where its bits come from: Generator, or File, of a Source.
 type Tensor struct {
 	Format    format.Format `json:"format"`
 	Shape     []int         `json:"shape"`
@@ -57,7 +59,9 @@ type Tensor struct {
 	Offset    int           `json:"offset,omitempty"`
 	Generator *Generator    `json:"generator,omitempty"`
 	File      string        `json:"file,omitempty"`
-	Hash      string        `json:"sha256,omitempty"`
+	Hash      string        `json:"sha256,omitempty"` // of the elements, dense and row-major in Shape, little endian
+	// Stored is "transposed" where the file's tensor has rows and columns exchanged (docs/trace.md).
+	Stored string `json:"stored,omitempty"`
 }
 
 // Generator rebuilds a tensor with the recipe of inputs.go.
@@ -77,12 +81,15 @@ type Output struct {
 	File    string        `json:"file,omitempty"`
 }
 
-// Samples are output elements stored at the indices SampleIndices gives.
+// Samples are output elements stored at the indices SampleIndices gives: in a golden set's file, or in the record itself
+// (Indices and Data).
 type Samples struct {
-	File     string `json:"file"`
-	Offset   int64  `json:"offset"`
-	Bytes    int    `json:"bytes"`
-	Elements int    `json:"elements"`
+	File     string `json:"file,omitempty"`
+	Offset   int64  `json:"offset,omitempty"`
+	Bytes    int    `json:"bytes,omitempty"`
+	Elements int    `json:"elements,omitempty"`
+	Indices  string `json:"indices,omitempty"` // "default": those of SampleIndices
+	Data     string `json:"data,omitempty"`    // hexadecimal, elements little endian
 }
 
 // Scalar is a number by its bits: "f32:0x3f800000".

@@ -29,7 +29,7 @@ const (
 
 // explain completes the verdict on an output that no candidate gives.
 func (r *replay) explain(ctx context.Context, v Verdict, choice choice) (Verdict, error) {
-	if r.options.unexplained {
+	if r.options.unexplained || r.options.trying {
 		return v, nil
 	}
 	determined := !choice.searched && !choice.uncertain

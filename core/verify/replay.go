@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -26,6 +27,8 @@ type Options struct {
 	Blind bool
 	// unexplained leaves out what only explains a verdict: tests of verdicts alone need it fast.
 	unexplained bool
+	// trying leaves a difference unexplained: the profile given is only the one to try first.
+	trying bool
 }
 
 // recorded is what a case keeps of its output.
@@ -69,6 +72,7 @@ func ReplayCase(ctx context.Context, c *cases.Case, stored []byte, o Options) (V
 	}
 	operands, err := c.Materialize()
 	if err != nil {
+		errors.As(err, &v.Broken)
 		return undecided("%v", err)
 	}
 	r := &replay{c: c, operands: operands, options: o, known: known, polled: time.Now(), batch: batch, m: m, n: n, k: k, count: batch * m * n}

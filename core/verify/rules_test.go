@@ -92,9 +92,6 @@ func cutlass(name string) string {
 	return "void cutlass::Kernel2<" + name + ">(" + name + "::Params)"
 }
 
-const (
-)
-
 // slicings counts how many ways there are to cut K into at most 400 slices of whole units: every number of slices that
 // gives another width.
 func slicings(k, grain int) int {

@@ -7,21 +7,32 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 
 	"github.com/hawkeye-audit/hawkeye/core/cases"
 	"github.com/hawkeye-audit/hawkeye/core/gemm"
+	"github.com/hawkeye-audit/hawkeye/core/trace"
 )
 
-// Set is an opened file of recorded cases: a golden set of whole multiplications, or results of single instructions.
+// Set is what OpenSet opened: a golden set of whole multiplications, results of single instructions, or a trace.
 type Set struct {
 	golden       *cases.Golden
 	instructions *cases.Instructions
+	trace        *trace.Trace
+	found        found
 }
 
 // OpenSet reads FILE.jsonl; outputs and instruction operands are in FILE.bin beside it. The first line tells which kind
-// of set it is.
+// of set it is. A folder is a trace (docs/trace.md).
 func OpenSet(path string) (*Set, error) {
+	if about, err := os.Stat(path); err == nil && about.IsDir() {
+		t, err := trace.Open(path)
+		if err != nil {
+			return nil, malformed(err)
+		}
+		return &Set{trace: t}, nil
+	}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -50,19 +61,31 @@ func malformed(err error) error {
 
 // Len counts the cases.
 func (s *Set) Len() int {
-	if s.instructions != nil {
+	switch {
+	case s.instructions != nil:
 		return len(s.instructions.Sets)
+	case s.trace != nil:
+		return s.trace.Len()
 	}
 	return len(s.golden.Cases)
 }
 
-// Case gives the record of one case of a golden set. Single instructions have none.
+// Trace is the opened trace, nil where the set is none.
+func (s *Set) Trace() *trace.Trace { return s.trace }
+
+// Case gives the record of one case of a golden set or a trace. Single instructions have none.
 func (s *Set) Case(index int) (*cases.Case, error) {
 	switch {
 	case index < 0 || index >= s.Len():
 		return nil, &gemm.Error{Kind: gemm.KindArgument, Message: fmt.Sprintf("case %d: the set has %d", index, s.Len())}
 	case s.instructions != nil:
 		return nil, &gemm.Error{Kind: gemm.KindArgument, Message: "the set holds results of single instructions, not of multiplications"}
+	case s.trace != nil:
+		l, err := s.trace.Line(index)
+		if err != nil {
+			return nil, malformed(err)
+		}
+		return l.Case, nil
 	}
 	return s.golden.Cases[index], nil
 }
@@ -71,12 +94,24 @@ func (s *Set) Case(index int) (*cases.Case, error) {
 func (s *Set) About() map[string]any {
 	about := map[string]any{"cases": s.Len(), "kind": "golden"}
 	total := uint64(0)
-	if s.instructions != nil {
+	switch {
+	case s.instructions != nil:
 		about["kind"] = "instructions"
 		for _, set := range s.instructions.Sets {
 			total += uint64(set.Rows) * uint64(set.K)
 		}
-	} else {
+	case s.trace != nil:
+		about["kind"], about["trace"] = "trace", s.trace.About()
+		device := map[string]any{}
+		if torch := s.trace.Manifest.Torch; torch != "" {
+			device["torch"] = torch
+		}
+		maps.Copy(device, s.trace.Manifest.Device)
+		about["about"] = device
+		for i := range s.trace.Len() {
+			total += s.trace.MultiplyAdds(i)
+		}
+	default:
 		about["about"] = s.golden.About
 		for _, c := range s.golden.Cases {
 			total += c.MultiplyAdds()
@@ -102,6 +137,11 @@ func (s *Set) Replay(ctx context.Context, index int, o Options) (Verdict, error)
 	}
 	if s.instructions != nil {
 		return replayInstructions(ctx, s.instructions, index, o)
+	}
+	if s.trace != nil {
+		v, err := s.replayLine(ctx, index, o)
+		v.clip()
+		return v, err
 	}
 	c := s.golden.Cases[index]
 	var stored []byte

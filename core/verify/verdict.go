@@ -1,6 +1,10 @@
 package verify
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/hawkeye-audit/hawkeye/core/trace"
+)
 
 // Outcome is what a verdict comes to.
 type Outcome string
@@ -45,6 +49,10 @@ type Verdict struct {
 	Difference *Difference `json:"difference,omitempty"`
 	// Notes are remarks on a verdict that stands: what this output could not have shown, for example.
 	Notes []string `json:"notes,omitempty"`
+	// Reused: the profile was found for an earlier line of the trace with the same signature, and confirmed on this one.
+	Reused bool `json:"reused,omitempty"`
+	// Broken says where the trace is not as it was written, which leaves nothing to verify: the outcome is Undecided.
+	Broken *trace.Problem `json:"broken,omitempty"`
 	// Stopped: the progress callback or the context ended the work; the verdict says how far it came.
 	Stopped bool            `json:"stopped,omitempty"`
 	Profile json.RawMessage `json:"profile,omitempty"` // canonical JSON

@@ -2,12 +2,14 @@
 
 A set is FILE.jsonl with FILE.bin beside it: whole multiplications (tests/goldens) or results of single instructions.
 FILE.expected, where it exists, names the cases whose replay must be exact, one id a line ('#' begins a comment).
+A trace is a folder that ``hawkeye.record`` wrote (docs/trace.md); it is opened and replayed in the same way.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes as c
+import itertools
 import json
 import os
 import weakref
@@ -92,17 +94,35 @@ class RecordedSet:
         weakref.finalize(self, _free, handle, os.getpid()).atexit = False
         #: what was known of the last case whose replay was stopped, by Ctrl-C or its progress callback; else None
         self.unfinished: Verdict | None = None
-        #: {"kind", "about", "multiply_adds", "cases", ...}
+        #: {"kind", "about", "multiply_adds", "cases", ...}, of a trace also "trace" (see ``trace``)
         self.about: dict[str, Any] = json.loads(_native.text("hawkeye_set_about", handle, size=1 << 16))
 
     def __len__(self) -> int:
         return self._count
 
     def cases(self) -> list[dict[str, Any]]:
-        """The set's own lines, decoded, in the order of the cases' indices; "id" is as verdicts have it."""
+        """The set's own lines, decoded, in the order of the cases' indices; "id" is as verdicts have it.
+
+        A trace's lines have the sizes "batch", "m", "n", "k" beside their own fields; of a line that is no record there
+        is its "id" alone.
+        """
+        if self.trace is not None:
+            return list(self._lines(self.trace))
         with self.path.open(encoding="utf-8") as lines:
             numbered = [(number, json.loads(line)) for number, line in enumerate(lines, 1) if line.strip()]
         return [case | {"id": _identity(case, number)} for number, case in numbered if not case.get("about")]
+
+    @property
+    def trace(self) -> dict[str, Any] | None:
+        """What is known of the trace as a whole: "sealed", "root", "ranks", "problems", …; None for a set of a file."""
+        found: dict[str, Any] | None = self.about.get("trace")
+        return found
+
+    def _lines(self, trace: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        for rank in trace["ranks"]:
+            with (self.path / rank["file"]).open("rb") as lines:
+                for number, line in enumerate(itertools.islice(lines, rank["lines"])):
+                    yield _line(line) | {"id": f"r{rank['rank']}-{number:06d}"}
 
     def index(self, case: int | str) -> int:
         """The index of a case given by its id (or by its index). Raises ArgumentError for an id that no case has."""
@@ -191,8 +211,22 @@ def _identity(case: dict[str, Any], line: int) -> str:
     return str(case.get("id") or f"line-{line}")
 
 
+def _line(text: bytes) -> dict[str, Any]:
+    """A line of a trace with its sizes; nothing where it is no record, which its verdict says."""
+    try:
+        line = json.loads(text)
+        batch, m, k = line["a"]["shape"]
+        return {**line, "batch": int(batch), "m": int(m), "k": int(k), "n": int(line["b"]["shape"][2])}
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return {}
+
+
 def open_set(path: str | os.PathLike[str]) -> RecordedSet:
-    """Opens FILE.jsonl. Raises FileError where a file cannot be read, ArgumentError where it is no recorded set."""
+    """Opens FILE.jsonl, or a trace's folder.
+
+    Raises FileError where a file cannot be read, ArgumentError where it is no recorded set. A trace that is not as it
+    was written is opened: its ``trace`` says what is broken, and so do the verdicts on those lines.
+    """
     where = Path(path)
     handle, count = c.c_uint64(), c.c_int64()
     _native.call("hawkeye_set_open", os.fsencode(where), c.byref(handle), c.byref(count))

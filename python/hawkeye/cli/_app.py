@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import typer
 
-from . import bench, demo, doctor, explain, gemm, golden, profiles, verify, why
+from . import bench, demo, doctor, explain, gemm, golden, profiles, show, verify, why
 
 app = typer.Typer(
     name="hawkeye",
@@ -31,6 +31,10 @@ app = typer.Typer(
       hawkeye gemm A.npy B.npy --profile hopper/f16 -o D.npy
 
       hawkeye verify SET.jsonl              is every recorded result the one its kernel must give?
+
+      hawkeye verify run.hawk               the same of a trace that hawkeye.record wrote
+
+      hawkeye show run.hawk                 what is in it
 
       hawkeye explain SET.jsonl:ID --tree   how one of them was summed, in words and as a tree
 
@@ -70,6 +74,7 @@ def _paragraphs(text: str) -> str:
 _commands: list[Callable[..., int]] = [
     demo.demo,
     verify.verify,
+    show.show,
     explain.explain,
     why.why,
     golden.golden,

@@ -1,4 +1,4 @@
-"""How a command names a recorded case: SET.jsonl:ID."""
+"""How a command names a recorded case: SET.jsonl:ID, or TRACE:ID."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from .._sets import RecordedSet, open_set
 def opened(path: Path) -> RecordedSet:
     """The set at ``path``, or one sentence that says why there is none."""
     if path.is_dir():
-        raise FileError(f"{path} is a folder: name a set, FILE.jsonl.")
+        if not (path / "manifest.json").exists():
+            raise FileError(f"{path} is a folder and no trace: name a trace, or a set, FILE.jsonl.")
+        return open_set(path)
     if not path.is_file():
         whole, name = split(str(path))
-        apart = f" {whole} is a set: name its case {name} apart." if name and whole.is_file() else ""
+        apart = f" {whole} is a set: name its case {name} apart." if name and whole.exists() else ""
         raise FileError(f"There is no file {path}.{apart}")
     return open_set(path)
 
@@ -30,4 +32,4 @@ def split(target: str) -> tuple[Path, str | None]:
 def names_a_case(target: str) -> bool:
     """Whether "SET.jsonl:ID" is meant, rather than a profile."""
     path, name = split(target)
-    return name is not None and path.suffix == ".jsonl"
+    return name is not None and (path.suffix == ".jsonl" or path.is_dir())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -62,10 +63,11 @@ def run(
     return _conclude(done.verdicts, expected, quiet=as_json)
 
 
-def verify(target: str, *, as_json: bool, only: list[str], threads: int, blind: bool) -> int:
+def verify(target: str, *, as_json: bool, only: list[str], threads: int, blind: bool, root: str | None = None) -> int:
     """Replays a set, or the case that SET.jsonl:ID names, and returns the exit status of ``verify``."""
     path, name = split(target)
     recorded = opened(path)
+    trouble = check_root(recorded, root)
     done = _replay(recorded, [*only, *([name] if name else [])], threads, blind, as_json=as_json)
     if not as_json:
         lines = {case["id"]: case for case in recorded.cases()}
@@ -78,10 +80,59 @@ def verify(target: str, *, as_json: bool, only: list[str], threads: int, blind: 
                 print()
             counts = ", ".join(f"{count} {name}" for name, count in tally.items() if count)
             say(f"{about_line(recorded)}: {counts or 'nothing was verified'}.")
+    trouble += problems(recorded)
+    for line in [*trouble, *remarks(recorded)]:
+        print(line, file=sys.stderr if as_json else sys.stdout)
     if done.interrupted:
         return _interrupted(done)
     found = {v.verdict for v in done.verdicts}
+    if trouble or any(v.details.get("broken") for v in done.verdicts):
+        return WRONG
     return WRONG if "wrong" in found else UNDECIDED if found != {"exact"} else OK
+
+
+def check_root(recorded: RecordedSet, root: str | None) -> list[str]:
+    """What speaks against a trace having the root that was kept elsewhere."""
+    if root is None:
+        return []
+    if recorded.trace is None:
+        raise ArgumentError(f"--root is of a trace, and {recorded.path.name} is none.")
+    if not re.fullmatch("[0-9a-f]{64}", root):
+        raise ArgumentError("--root: want the 64 lower-case hexadecimal digits that recording ended with.")
+    if root == recorded.trace["root"]:
+        return []
+    return [f"Broken: the root is {recorded.trace['root']}, not {root}: lines were changed, removed or added."]
+
+
+def problems(recorded: RecordedSet, most: int = 20) -> list[str]:
+    """A line for each place where a trace is not as it was written."""
+    trace = recorded.trace or {}
+    count = int(trace.get("problem_count") or 0)
+    lines = [f"Broken: {place(p)}: {p['text']}." for p in (trace.get("problems") or [])[:most]]
+    return [*lines, f"Broken: {count - len(lines)} more places."] if count > len(lines) else lines
+
+
+def remarks(recorded: RecordedSet) -> list[str]:
+    """What else there is to say of a trace as a whole."""
+    trace = recorded.trace
+    if trace is None:
+        return []
+    lines = [f"Note: {place(p)}: {p['text']}." for p in trace.get("torn") or []]
+    if not trace["sealed"]:
+        lines.append(
+            "Note: the trace is not sealed: recording did not end, and whether lines are missing at the end is open."
+        )
+    return lines
+
+
+def place(problem: dict[str, Any]) -> str:
+    """Where in a trace something is: "rank-0000.jsonl, line 3 (r0-000002), a.file"."""
+    where = str(problem["file"])
+    if problem.get("line"):
+        where += f", line {problem['line']}"
+    if problem.get("id"):
+        where += f" ({problem['id']})"
+    return f"{where}, {problem['field']}" if problem.get("field") else where
 
 
 @dataclass
@@ -296,9 +347,9 @@ def about_line(recorded: RecordedSet) -> str:
     cases = f"{len(recorded)} recorded case{'' if len(recorded) == 1 else 's'}"
     if not isinstance(about, dict) or not about:
         return f"{recorded.path.name}: {cases}"
-    machine = about.get("gpu", "?")
+    machine = f"an {about['gpu']}" if "gpu" in about else f"a CPU, {about['cpu']}" if "cpu" in about else "an ?"
     versions = ", ".join(f"{k} {v}" for k, v in about.items() if k in ("torch", "cuda", "nvidia-cublas"))
-    return f"{recorded.path.name}: {cases} of an {machine}" + (f" ({versions})" if versions else "")
+    return f"{recorded.path.name}: {cases} of {machine}" + (f" ({versions})" if versions else "")
 
 
 def dtypes(v: Verdict) -> str:

@@ -1,0 +1,84 @@
+package cases
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/hawkeye-audit/hawkeye/core/format"
+	"github.com/hawkeye-audit/hawkeye/core/gemm"
+)
+
+// Source gives the bits of operands that a record keeps in files. It checks what it reads against the record's hashes.
+type Source interface {
+	// Operand gives the elements of a tensor of the case, dense and row-major in its shape, little endian. name is the
+	// tensor's field in the record: a, b, c, scale_a or scale_b.
+	Operand(name string, t *Tensor) ([]byte, error)
+}
+
+// fromSource reads a tensor that has a file, in the order of its shape.
+func (c *Case) fromSource(name string, t *Tensor) ([]byte, error) {
+	if c.Source == nil {
+		return nil, fmt.Errorf("%s: the operand comes from a file, and there is nothing to read it from", name)
+	}
+	data, err := c.Source.Operand(name, t)
+	if err != nil {
+		return nil, err
+	}
+	count := t.Format.Bytes()
+	for _, size := range t.Shape {
+		count *= size
+	}
+	if len(data) != count {
+		return nil, fmt.Errorf("%s: %d bytes were read, %v of %v are %d", name, len(data), t.Shape, t.Format, count)
+	}
+	return data, nil
+}
+
+// addendFromSource is the addend of a file. Along a stride of 0 all its elements must be the same: such an addend is a bias,
+// and treated as one.
+func (c *Case) addendFromSource() (*gemm.Matrix, error) {
+	data, err := c.fromSource("c", c.C)
+	if err != nil {
+		return nil, err
+	}
+	m := gemm.Dense(data, c.C.Format, c.C.Shape[0], c.C.Shape[1], c.C.Shape[2])
+	if m.Empty() {
+		return m, nil
+	}
+	repeated := *m
+	for axis, stride := range []*int{&repeated.BatchStride, &repeated.RowStride, &repeated.ColumnStride} {
+		if c.C.Strides[axis] == 0 {
+			*stride = 0
+		}
+	}
+	if repeated == *m {
+		return m, nil
+	}
+	for b := range m.Batch {
+		for i := range m.Rows {
+			for j := range m.Columns {
+				if m.Bits(b, i, j) != repeated.Bits(b, i, j) {
+					return nil, fmt.Errorf("c: has strides %v, but element (%d, %d, %d) is not the one that it repeats", c.C.Strides, b, i, j)
+				}
+			}
+		}
+	}
+	return &repeated, nil
+}
+
+// scaleFromSource reads a scale for each row or column, in f32.
+func (c *Case) scaleFromSource(name string, t *Tensor) ([]float32, error) {
+	if t.Format != format.F32 {
+		return nil, fmt.Errorf("%s: is of %v, and scales are f32", name, t.Format)
+	}
+	data, err := c.fromSource(name, t)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]float32, len(data)/4)
+	for i := range list {
+		list[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+	}
+	return list, nil
+}
