@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     )
     from ._profiles import Profile, profile, profiles
     from ._sets import RecordedSet, Verdict, open_set
+    from .record import record
 
     __version__: str
 
@@ -111,6 +112,7 @@ __all__ = [
     "open_set",
     "profile",
     "profiles",
+    "record",
     "set_instruction_set",
     "set_threads",
     "threads",
@@ -123,6 +125,10 @@ def __getattr__(name: str) -> object:
         from ._version import version
 
         value: object = version()
+    elif name == "record":  # a module that is called, so that python -m hawkeye.record is a program too
+        from importlib import import_module
+
+        value = import_module(f"{__name__}.record")
     elif name in _HOME_OF:
         from importlib import import_module
 

@@ -1,0 +1,89 @@
+"""Records the matrix multiplications of a torch program into a trace that anyone can verify without a GPU.
+
+    >>> import hawkeye
+    >>> with hawkeye.record("run.hawk", every=100):
+    ...     train()
+
+This module is itself the function: ``hawkeye.record(...)``. ``python -m hawkeye.record -o run.hawk train.py`` records a
+script without a change to it. See docs/record.md for what is seen, what is kept and what is not covered.
+
+Hawkeye's shared library is never loaded here, so a recorded program may fork as before; torch is loaded by the first
+call.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._recorder import Recorder
+
+__all__ = ["Recorder", "record"]
+
+
+def record(
+    folder: str | os.PathLike[str],
+    every: int = 1,
+    fraction: float = 1.0,
+    seed: int | str = 0,
+    modules: Any = None,
+    outputs: str = "hash",
+    kernels: bool = False,
+    max_bytes: int | None = None,
+    *,
+    when_full: str = "wait",
+    pending_bytes: int = 512 << 20,
+    display: bool = True,
+) -> Recorder:
+    """A context manager that records the matrix multiplications run inside it, forward and backward.
+
+    Args:
+        folder: the trace, made with mode 0700; it must not hold one already.
+        every: one step in so many is sampled, chosen by a keyed hash of seed, rank and step. Steps are counted by
+            optimizers' ``step()``, or by ``rec.step()`` where that is called.
+        fraction: of the calls of a sampled step, so many are recorded, chosen by the same hash.
+        seed: the key of the sampling.
+        modules: a module, or several, to name in paths; or patterns (``"*.mlp.*"``) of the paths to record.
+        outputs: what is kept of each result: ``"hash"``, ``"samples"`` (a few elements too), ``"full"``.
+        kernels: not yet available.
+        max_bytes: recording stops before the trace's tensors and lines grow past it; what was left out is counted.
+        when_full: when memory for copies is used up, ``"wait"`` for the disk or ``"drop"`` calls and count them.
+        pending_bytes: how much memory copies may take until they are written; a larger single call still passes alone.
+        display: say in a line on standard error what is recorded, and at the end what was.
+    """
+    from ._recorder import Recorder
+
+    return Recorder(
+        folder,
+        every=every,
+        fraction=fraction,
+        seed=seed,
+        modules=modules,
+        outputs=outputs,
+        kernels=kernels,
+        max_bytes=max_bytes,
+        when_full=when_full,
+        pending_bytes=pending_bytes,
+        display=display,
+    )
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Recorder":
+        from ._recorder import Recorder
+
+        return Recorder
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class _Callable(ModuleType):
+    """Lets ``hawkeye.record`` be a function and ``python -m hawkeye.record`` a program at once."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return record(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -1,0 +1,71 @@
+"""The settings that change a multiplication's arithmetic, and the machine it ran on."""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import Any
+
+import torch
+
+_BACKEND = torch.backends.cuda.matmul
+_ENVIRONMENT = (
+    "CUBLAS_WORKSPACE_CONFIG",
+    "CUBLASLT_WORKSPACE_SIZE",
+    "NVIDIA_TF32_OVERRIDE",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+    "TORCH_BLAS_PREFER_CUBLASLT",
+    "DISABLE_ADDMM_CUDA_LT",
+)
+_PACKAGES = ("nvidia-cublas", "nvidia-cublas-cu12", "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12")
+_REDUCTIONS = {
+    torch.float16: "allow_fp16_reduced_precision_reduction",
+    torch.bfloat16: "allow_bf16_reduced_precision_reduction",
+}
+
+
+def _tf32() -> bool:
+    try:
+        return bool(_BACKEND.allow_tf32)
+    except RuntimeError:  # set through the newer interface, which torch does not mix with this one
+        return bool(_BACKEND.fp32_precision == "tf32")
+
+
+def flags(dtype: Any, fast: bool) -> dict[str, Any]:
+    """Of a call with operands of this dtype, at this moment."""
+    found: dict[str, Any] = {
+        "allow_tf32": _tf32(),
+        "allow_fp16_accumulation": bool(getattr(_BACKEND, "allow_fp16_accumulation", False)),
+        "use_fast_accum": fast,
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+    }
+    reduction = _REDUCTIONS.get(dtype)
+    value = getattr(_BACKEND, reduction, False) if reduction else False
+    found["allow_reduced_precision_reduction"] = bool(value[0] if isinstance(value, tuple) else value)
+    preferred = getattr(torch._C, "_get_blas_preferred_backend", None)
+    if preferred is not None:
+        found["preferred_blas"] = str(preferred()).rpartition(".")[2].lower()
+    return found
+
+
+def device() -> dict[str, str]:
+    """What results depend on besides operands and flags. Names the GPU only where the program has used one."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    facts = {"torch": str(torch.__version__)}
+    if torch.version.cuda:
+        facts["cuda"] = str(torch.version.cuda)
+    for package in _PACKAGES:
+        try:
+            facts[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        facts["gpu"] = torch.cuda.get_device_name()
+    else:
+        facts["device"] = "cpu"
+        facts["cpu"] = f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}"
+    for name in _ENVIRONMENT:
+        if name in os.environ:
+            facts[name] = os.environ[name]
+    return facts

@@ -1,0 +1,86 @@
+"""The dispatch mode that sees a sampled step's operators."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils import _python_dispatch as dispatch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ._ops import overload
+
+if TYPE_CHECKING:
+    from ._recorder import Recorder
+
+_PLAIN = {torch.Tensor, torch.nn.Parameter, getattr(torch.nn, "Buffer", torch.Tensor)}
+
+
+class RecordMode(TorchDispatchMode):  # type: ignore[misc]  # torch has no types here
+    """Hands matrix multiplications to the recorder and lets everything else pass.
+
+    Autograd's threads see it too: the engine runs a graph under the dispatch modes of the thread that called backward.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """Compiled code stays compiled: else a sampled step would run without it, and give other results."""
+        return True
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """See TorchDispatchMode."""
+        kwargs = kwargs or {}
+        for kind in types:
+            if kind not in _PLAIN:
+                return NotImplemented  # the subclass unfolds itself into plain tensors, which come here again
+        if not isinstance(func, torch._ops.OpOverload) or not self._recorder.listening:
+            return func(*args, **kwargs)
+        known = overload(func)
+        if known.build is not None:
+            return self._recorder.call(func, known, args, kwargs)
+        if known.uncovered:
+            self._recorder.skip(known.uncovered)
+        elif known.composite:
+            with self:
+                return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
+        return func(*args, **kwargs)
+
+
+# The mode is put below all others of the thread, and not through `with MODE:`: a step may begin or end inside such a
+# block of the program's, whose end takes off whatever stands on top.
+
+
+def enter(mode: RecordMode) -> None:
+    """Put the mode under this thread's other modes."""
+    stack = dispatch._get_current_dispatch_mode_stack()
+    above = [dispatch._pop_mode() for other in stack if getattr(other, "_mode_key", None) is None]
+    dispatch._push_mode(mode)
+    for other in reversed(above):
+        dispatch._push_mode(other)
+
+
+def leave(mode: RecordMode) -> None:
+    """Take the mode off this thread's stack, if it is there; other modes keep their order."""
+    stack = dispatch._get_current_dispatch_mode_stack()
+    if mode not in stack:
+        return
+    above = [dispatch._pop_mode() for _ in range(len(stack) - 1 - stack.index(mode))]
+    dispatch._pop_mode()
+    for other in reversed(above):
+        dispatch._push_mode(other)
+
+
+@contextlib.contextmanager
+def hidden() -> Iterator[None]:
+    """Keeps our own operators out of the sight of the thread's modes."""
+    if torch._C._len_torch_dispatch_stack() == 0:
+        yield
+        return
+    with dispatch._disable_current_modes():
+        yield
