@@ -568,6 +568,34 @@ def test_generated_inside_inference_then_trained(folder: Path) -> None:
     assert "" not in {line["module"] for line in trace.lines}
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("every", [1, 2, 3])
+@pytest.mark.parametrize("outside", [False, True])
+def test_steps_that_end_inside_inference_mode(folder: Path, every: int, seed: int, outside: bool) -> None:
+    """The end of the block puts the thread's dispatch keys back: no mode may be missing then, nor a key too many."""
+    a = torch.randn(4, 4)
+    if outside:
+        with torch.inference_mode(), record(folder, every=every, seed=seed) as rec:
+            for _ in range(12):
+                a @ a
+                rec.step()
+                torch.empty(2)
+            torch.empty(2)
+    else:
+        with record(folder, every=every, seed=seed) as rec:
+            for _ in range(3):
+                with torch.inference_mode():
+                    for _ in range(4):
+                        a @ a
+                        rec.step()
+                        torch.empty(2)
+                torch.empty(2)
+    torch.empty(2)  # has no tensor arguments: fails where a key was left behind
+    assert modes() == 0
+    want = [s for s in range(12) if chosen(f"step:0:{s}", seed) % every == 0]
+    assert [line["step"] for line in Trace(folder).lines] == want
+
+
 # ---- sampling -------------------------------------------------------------------------------------------------------
 
 

@@ -56,8 +56,14 @@ class RecordMode(TorchDispatchMode):  # type: ignore[misc]  # torch has no types
 # block of the program's, whose end takes off whatever stands on top.
 
 
+# Pushing the first mode and taking off the last one also flips the thread's Python dispatch key, and the end of an
+# inference_mode() block puts that key back to what it was at the block's begin. A mode taken off inside such a block
+# would leave the key without a mode, and torch's next factory would fail: there, the mode stays (see `rest`).
+
+
 def enter(mode: RecordMode) -> None:
-    """Put the mode under this thread's other modes."""
+    """Put the mode under this thread's other modes; again if it is there, so that the dispatch key is certainly set."""
+    leave(mode)
     stack = dispatch._get_current_dispatch_mode_stack()
     above = [dispatch._pop_mode() for other in stack if getattr(other, "_mode_key", None) is None]
     dispatch._push_mode(mode)
@@ -74,6 +80,12 @@ def leave(mode: RecordMode) -> None:
     dispatch._pop_mode()
     for other in reversed(above):
         dispatch._push_mode(other)
+
+
+def rest(mode: RecordMode) -> None:
+    """Take the mode off between steps; inside inference_mode() it stays, and only passes everything on."""
+    if not torch.is_inference_mode_enabled():
+        leave(mode)
 
 
 @contextlib.contextmanager

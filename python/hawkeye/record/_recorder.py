@@ -143,6 +143,7 @@ class Recorder:
         _active.add(self)
         if self._display:
             _say(f"recording into {self.folder}; it will hold weights and activations of the program: keep it private")
+        _mode.enter(self._mode)  # sampled or not, for steps that begin inside inference_mode() (_mode.py)
         self._begin_step()
         return self
 
@@ -152,6 +153,8 @@ class Recorder:
         if os.getpid() != self._pid:
             return  # a forked child left the block: the trace is the parent's
         self._stop_listening()
+        if threading.get_ident() == self._thread:
+            _mode.leave(self._mode)
         self._optimizers.remove()
         _active.discard(self)
         self._background.finish()
@@ -225,7 +228,7 @@ class Recorder:
 
     def _stop_listening(self) -> None:
         if threading.get_ident() == self._thread:
-            _mode.leave(self._mode)
+            _mode.rest(self._mode)
         if self.listening:
             self.listening = False
             self._modules.unwatch()
@@ -233,7 +236,7 @@ class Recorder:
     def _forget(self) -> None:
         """In a forked child: nothing is recorded, and this thread's modes are as if nothing had been."""
         self.listening = False
-        _mode.leave(self._mode)
+        _mode.rest(self._mode)
         self._modules.unwatch()
 
     @contextlib.contextmanager
