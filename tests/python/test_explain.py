@@ -249,8 +249,11 @@ def test_golden_lists_what_is_not_exact(cli: Any, rows: Path) -> None:  # noqa: 
     assert "Not exact, and what was tried (1):" in said
     assert re.search(r"^batch \(mm of bf16, .*\) undecided: ", said, re.MULTILINE)
     assert "Search time beside one plain replay" in cli("golden", rows, "--times").stdout
-    blind = [json.loads(line) for line in cli("golden", rows, "--blind", "--json", status=None).stdout.splitlines()]
+    rows.with_suffix(".expected").write_text("alone\nbatch\n", encoding="utf-8")
+    assert "1 expected to be exact, and not: batch" in cli("golden", rows, status=1).stdout
+    blind = [json.loads(line) for line in cli("golden", rows, "--blind", "--json", status=0).stdout.splitlines()]
     assert [v["id"] for v in blind] == ["alone", "batch"]
+    assert "exact" not in {v["verdict"] for v in blind if v["id"] == "batch"}
     assert all(v["verdict"] != "wrong" for v in blind)
 
 

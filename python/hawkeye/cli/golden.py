@@ -32,7 +32,7 @@ def golden(
 
     Each case is exact (every recorded bit reproduced), wrong, or undecided with the reason; those that are not exact
     are listed with what was tried. The exit status is 0 when nothing is wrong and every case listed in SET.expected
-    (where that file exists) is exact, else 1. Ctrl-C shows what was found until then.
+    (where that file exists; not looked at with --blind) is exact, else 1. Ctrl-C shows what was found until then.
 
     Examples:
 
