@@ -614,23 +614,7 @@ func TestHostileLanes(t *testing.T) {
 		Dealt(2, maxParameter, Dealt(3, 1, Dealt(5, maxParameter, Plain(), Forward(), f32Merge), Forward(), f32Merge), Forward(), f32Merge),
 		SerialK(maxParameter, maxParameter, Plain()),
 	} {
-		if err := p.Validate("plan"); err != nil {
-			t.Error(err)
-		}
-		tree, err := p.Expand(maxSize)
-		if err != nil {
-			t.Errorf("%s: %v", p.Describe(), err)
-			continue
-		}
-		total := 0
-		for _, leaf := range flat(tree) {
-			for _, r := range leaf.Chain {
-				total += r.Len()
-			}
-		}
-		if total != maxSize {
-			t.Errorf("%s: K = 2^40 came out as %d", p.Describe(), total)
-		}
+		expandsLongest(t, p)
 	}
 	one := SerialK(4, 8, Plain())
 	if tree, err := one.Expand(8); err != nil || !tree.Leaf() {

@@ -451,23 +451,7 @@ func TestHostileSizes(t *testing.T) {
 		t.Errorf("%g allocations", allocated)
 	}
 	for _, p := range []Plan{Plain(), Tiled(ResidueFirst, maxParameter), SplitK(maxParameter, maxParameter, Plain(), format.F32, format.F32)} {
-		if err := p.Validate("plan"); err != nil {
-			t.Error(err)
-		}
-		tree, err := p.Expand(maxSize)
-		if err != nil {
-			t.Errorf("%s: %v", p.Describe(), err)
-			continue
-		}
-		total := 0
-		for _, leaf := range flat(tree) {
-			for _, r := range leaf.Chain {
-				total += r.Len()
-			}
-		}
-		if total != maxSize {
-			t.Errorf("%s: K = 2^40 came out as %d", p.Describe(), total)
-		}
+		expandsLongest(t, p)
 	}
 }
 
@@ -583,5 +567,27 @@ func TestDescribeReads(t *testing.T) {
 		if got := c.plan.Describe(); got != c.want {
 			t.Errorf("%s\nwant %s", got, c.want)
 		}
+	}
+}
+
+// expandsLongest checks that the plan is valid and that its tree of the longest K holds every product.
+func expandsLongest(t *testing.T, p Plan) {
+	t.Helper()
+	if err := p.Validate("plan"); err != nil {
+		t.Error(err)
+	}
+	tree, err := p.Expand(maxSize)
+	if err != nil {
+		t.Errorf("%s: %v", p.Describe(), err)
+		return
+	}
+	total := 0
+	for _, leaf := range flat(tree) {
+		for _, r := range leaf.Chain {
+			total += r.Len()
+		}
+	}
+	if total != maxSize {
+		t.Errorf("%s: K = 2^40 came out as %d", p.Describe(), total)
 	}
 }

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"github.com/hawkeye-audit/hawkeye/core/cases/casestest"
 	"testing"
 
 	"github.com/hawkeye-audit/hawkeye/core/format"
@@ -9,12 +10,12 @@ import (
 // BenchmarkChoose: a search is to cost little beside the replay of the case.
 func BenchmarkChoose(b *testing.B) {
 	for name, c := range map[string]call{
-		"nvjet":           {a: format.BF16, size: [4]int{1, 64, 64, 64}, kernels: []string{"nvjet_sm90_tst_320x128_64x3_1x2_h_bz_coopB_NNT"}},
-		"gemvx":           {a: format.F32, size: [4]int{1, 40, 1, 3070}, kernels: []string{gemvx("float", true, 7)}},
-		"gemvx split-K":   {a: format.F32, size: [4]int{1, 40, 1, 3070}, kernels: []string{gemvx("float", true, 7), reduceKernel("float", "float")}},
-		"cutlass split-K": {a: format.BF16, size: [4]int{1, 5, 736, 14216}, kernels: []string{cutlass("cutlass_75_tensorop_bf16_s1688gemm_bf16_64x64_tt_align1"), reduceKernel("float", "__nv_bfloat16")}},
+		"nvjet":           {A: format.BF16, Size: [4]int{1, 64, 64, 64}, Kernels: []string{"nvjet_sm90_tst_320x128_64x3_1x2_h_bz_coopB_NNT"}},
+		"gemvx":           {A: format.F32, Size: [4]int{1, 40, 1, 3070}, Kernels: []string{gemvx("float", true, 7)}},
+		"gemvx split-K":   {A: format.F32, Size: [4]int{1, 40, 1, 3070}, Kernels: []string{gemvx("float", true, 7), casestest.ReduceKernel("float", "float")}},
+		"cutlass split-K": {A: format.BF16, Size: [4]int{1, 5, 736, 14216}, Kernels: []string{casestest.Cutlass("cutlass_75_tensorop_bf16_s1688gemm_bf16_64x64_tt_align1"), casestest.ReduceKernel("float", "__nv_bfloat16")}},
 	} {
-		r := c.record()
+		r := c.Record()
 		b.Run(name, func(b *testing.B) {
 			n := 0
 			for b.Loop() {

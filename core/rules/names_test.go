@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/hawkeye-audit/hawkeye/core/cases"
+	"github.com/hawkeye-audit/hawkeye/core/cases/casestest"
 	"github.com/hawkeye-audit/hawkeye/core/format"
 )
 
@@ -78,7 +79,7 @@ func TestParse(t *testing.T) {
 	if k.Family != "gemvx" || k.Threads != 128 || k.Args[8] != "true" || k.Args[2] != "__half" || len(k.Args) != 13 {
 		t.Errorf("%+v", k)
 	}
-	k = Parse(reduceKernelOf("__half", "float", "__nv_bfloat16"))
+	k = Parse(casestest.ReduceKernelOf("__half", "float", "__nv_bfloat16"))
 	if k.Family != "splitKreduce" || k.Role != RoleMerge || k.WorkFormat != format.F16 || k.Ninth != format.BF16 {
 		t.Errorf("%+v", k)
 	}
@@ -89,7 +90,7 @@ func TestParse(t *testing.T) {
 
 // FuzzParse: names come from files of others.
 func FuzzParse(f *testing.F) {
-	for _, name := range []string{"", "void ", "<", ">(", "std::enable_if<", "cutlass::Kernel2<>(x)", gemvx("float", true, 9), reduceKernel("float", "x"),
+	for _, name := range []string{"", "void ", "<", ">(", "std::enable_if<", "cutlass::Kernel2<>(x)", gemvx("float", true, 9), casestest.ReduceKernel("float", "x"),
 		"nvjet_sm90_tst_99999999999999999999x1_1x1_", strings.Repeat("<", 5000), strings.Repeat("(", 5000)} {
 		f.Add(name)
 	}
@@ -103,8 +104,8 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("%q: %+v", name, k)
 			}
 		}
-		c := call{a: format.F16, size: [4]int{1, 3, 5, 70}, kernels: []string{name}}
-		got := Choose(c.record(), Options{})
+		c := call{A: format.F16, Size: [4]int{1, 3, 5, 70}, Kernels: []string{name}}
+		got := Choose(c.Record(), Options{})
 		if (got.Unknown == "") != (len(got.Candidates) > 0) {
 			t.Errorf("%q: %d candidates, %q", name, len(got.Candidates), got.Unknown)
 		}

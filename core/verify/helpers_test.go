@@ -4,19 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"math"
 	"testing"
 
 	"github.com/hawkeye-audit/hawkeye/core/cases"
-	"github.com/hawkeye-audit/hawkeye/core/format"
 	"github.com/hawkeye-audit/hawkeye/core/gemm"
 	"github.com/hawkeye-audit/hawkeye/core/plan"
 	"github.com/hawkeye-audit/hawkeye/core/profile"
 )
-
-func scalarOf(v float32) cases.Scalar {
-	return cases.Scalar{Format: format.F32, Bits: uint64(math.Float32bits(v))}
-}
 
 func hashOf(data []byte) string {
 	sum := sha256.Sum256(data)

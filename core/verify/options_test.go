@@ -13,7 +13,7 @@ import (
 
 // TestGivenProfile: the caller's profile alone is tried, and differing bits are wrong then, whatever the kernels are called.
 func TestGivenProfile(t *testing.T) {
-	c := splitCall(17, 13, 129, "cancel").record()
+	c := splitCall(17, 13, 129, "cancel").Record()
 	out := compute(t, c, "hopper/bf16-k8", splitPlan(3), profile.Epilogue{})
 	c.Out.Hash = hashOf(out)
 	found := replayed(t, c, out)
@@ -41,7 +41,7 @@ func TestGivenProfile(t *testing.T) {
 
 // TestEstimate: the callback hears of the work once, before it begins, and of as much as there is.
 func TestEstimate(t *testing.T) {
-	c := splitCall(60, 70, 400, "cancel").record()
+	c := splitCall(60, 70, 400, "cancel").Record()
 	out := compute(t, c, "hopper/bf16-k8", splitPlan(4), profile.Epilogue{})
 	c.Out.Hash = hashOf(out)
 	var got []Estimate
@@ -72,7 +72,7 @@ func TestEstimate(t *testing.T) {
 
 // TestStoppedAfterSome: what was tried and what remains stands in the verdict beside the error.
 func TestStoppedAfterSome(t *testing.T) {
-	c := splitCall(100, 90, 3000, "cancel").record()
+	c := splitCall(100, 90, 3000, "cancel").Record()
 	out := compute(t, c, "hopper/bf16-k8", splitPlan(4), profile.Epilogue{})
 	c.Out.Hash = hashOf(out)
 	for _, allowed := range []int{0, 1, 3, 20} {

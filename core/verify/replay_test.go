@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hawkeye-audit/hawkeye/core/cases"
+	"github.com/hawkeye-audit/hawkeye/core/cases/casestest"
 	"github.com/hawkeye-audit/hawkeye/core/format"
 	"github.com/hawkeye-audit/hawkeye/core/plan"
 	"github.com/hawkeye-audit/hawkeye/core/profile"
@@ -18,8 +19,8 @@ const nvjetKernel = "nvjet_sm90_tst_64x64_64x3_1x2_h_bz_NNT"
 
 // splitCall is a CUTLASS split-K multiplication in units of 8 k.
 func splitCall(m, n, k int, kind string) call {
-	return call{a: format.BF16, out: format.F32, size: [4]int{1, m, n, k}, layout: "TN", kind: kind, seed: 3,
-		kernels: []string{cutlass("cutlass_75_tensorop_s1688gemm_bf16_64x64_nt_align1"), reduceKernel("float", "float")}}
+	return call{A: format.BF16, Out: format.F32, Size: [4]int{1, m, n, k}, Layout: "TN", Kind: kind, Seed: 3,
+		Kernels: []string{casestest.Cutlass("cutlass_75_tensorop_s1688gemm_bf16_64x64_nt_align1"), casestest.ReduceKernel("float", "float")}}
 }
 
 func splitPlan(slices int) plan.Plan {
@@ -30,7 +31,7 @@ func splitPlan(slices int) plan.Plan {
 func TestFindsSlices(t *testing.T) {
 	for _, slices := range []int{1, 2, 3, 5, 9, 17} {
 		for _, size := range [][3]int{{17, 13, 129}, {100, 90, 136}} { // stored whole, and sampled
-			c := splitCall(size[0], size[1], size[2], "cancel").record()
+			c := splitCall(size[0], size[1], size[2], "cancel").Record()
 			out := compute(t, c, "hopper/bf16-k8", splitPlan(slices), profile.Epilogue{})
 			hash, samples := hashOf(out), samplesOf(out, 4)
 			tried := slicings(size[2], 8)
@@ -67,7 +68,7 @@ func TestFindsSlices(t *testing.T) {
 
 // TestWrongMemberOfTheSet: a plan that agrees on every sample is not the plan where the whole output's hash says so.
 func TestWrongMemberOfTheSet(t *testing.T) {
-	c := splitCall(100, 90, 136, "cancel").record()
+	c := splitCall(100, 90, 136, "cancel").Record()
 	right := compute(t, c, "hopper/bf16-k8", splitPlan(3), profile.Epilogue{})
 	other := compute(t, c, "hopper/bf16-k8", splitPlan(2), profile.Epilogue{})
 	c.Out.Hash = hashOf(other)
@@ -92,7 +93,7 @@ func TestWrongMemberOfTheSet(t *testing.T) {
 
 // TestTooLittleOutput: the right bits of one element fit many plans, and the verdict says so.
 func TestTooLittleOutput(t *testing.T) {
-	c := splitCall(1, 1, 2000, "normal").record()
+	c := splitCall(1, 1, 2000, "normal").Record()
 	c.Out.Format = format.BF16
 	out := compute(t, c, "hopper/bf16-k8", splitPlan(7), profile.Epilogue{})
 	c.Out.Hash = hashOf(out)
@@ -108,7 +109,7 @@ func TestTooLittleOutput(t *testing.T) {
 // TestEvidenceOfWholeRuns: plans rejected by the whole output alone count as those rejected by samples do. The plan tried
 // last is the right one, so that all others are run whole.
 func TestEvidenceOfWholeRuns(t *testing.T) {
-	c := splitCall(9, 7, 136, "cancel").record()
+	c := splitCall(9, 7, 136, "cancel").Record()
 	const last = 17
 	right := compute(t, c, "hopper/bf16-k8", splitPlan(last), profile.Epilogue{})
 	c.Out.Hash = hashOf(right)
@@ -120,7 +121,7 @@ func TestEvidenceOfWholeRuns(t *testing.T) {
 
 // TestAllPlansAgree: where no plan can be told from another nothing was chosen, and every bit counts.
 func TestAllPlansAgree(t *testing.T) {
-	c := splitCall(9, 7, 40, "sparse").record()
+	c := splitCall(9, 7, 40, "sparse").Record()
 	c.A.Generator.Kind, c.B.Generator.Kind = "normal", "normal"
 	c.Out.Format = format.BF16
 	found := false
@@ -150,8 +151,8 @@ func TestAllPlansAgree(t *testing.T) {
 func TestForms(t *testing.T) {
 	for _, op := range []string{"addmm", "baddbmm"} {
 		for _, form := range []profile.Form{profile.FormFMAAlpha, profile.FormFMABeta} {
-			c := call{op: op, a: format.F16, out: format.F32, size: [4]int{2, 13, 17, 50}, kind: "cancel", c: "full", alpha: 0.7, beta: -1.3, seed: 8,
-				kernels: []string{cutlass("cutlass_80_tensorop_f16_s16816gemm_f16_64x64_64x5_nn_align2")}}.record()
+			c := call{Op: op, A: format.F16, Out: format.F32, Size: [4]int{2, 13, 17, 50}, Kind: "cancel", C: "full", Alpha: 0.7, Beta: -1.3, Seed: 8,
+				Kernels: []string{casestest.Cutlass("cutlass_80_tensorop_f16_s16816gemm_f16_64x64_64x5_nn_align2")}}.Record()
 			out := compute(t, c, "hopper/f16", plan.Tiled(plan.ResidueFirst, 64), profile.Epilogue{Form: form})
 			c.Out.Hash = hashOf(out)
 			v := replayed(t, c, out)
@@ -176,28 +177,28 @@ func TestDeclined(t *testing.T) {
 		change func(c *cases.Case)
 		want   string
 	}{
-		{"K is 0", call{a: format.BF16, size: [4]int{1, 3, 5, 0}, kernels: nvjet}, nil, empty},
-		{"K is 0, transposed", call{a: format.BF16, size: [4]int{1, 3, 5, 0}, layout: "TT", kernels: nvjet}, nil, empty},
-		{"no rows", call{a: format.BF16, size: [4]int{1, 0, 5, 4}, kernels: nvjet}, nil, empty},
-		{"no columns", call{a: format.BF16, size: [4]int{1, 3, 0, 4}, kernels: nvjet}, nil, empty},
-		{"no batch", call{a: format.BF16, size: [4]int{0, 3, 5, 4}, kernels: nvjet}, nil, empty},
-		{"no recipe", call{a: format.BF16, size: [4]int{1, 3, 5, 4}, kernels: nvjet}, func(c *cases.Case) { c.A.Generator = nil },
+		{"K is 0", call{A: format.BF16, Size: [4]int{1, 3, 5, 0}, Kernels: nvjet}, nil, empty},
+		{"K is 0, transposed", call{A: format.BF16, Size: [4]int{1, 3, 5, 0}, Layout: "TT", Kernels: nvjet}, nil, empty},
+		{"no rows", call{A: format.BF16, Size: [4]int{1, 0, 5, 4}, Kernels: nvjet}, nil, empty},
+		{"no columns", call{A: format.BF16, Size: [4]int{1, 3, 0, 4}, Kernels: nvjet}, nil, empty},
+		{"no batch", call{A: format.BF16, Size: [4]int{0, 3, 5, 4}, Kernels: nvjet}, nil, empty},
+		{"no recipe", call{A: format.BF16, Size: [4]int{1, 3, 5, 4}, Kernels: nvjet}, func(c *cases.Case) { c.A.Generator = nil },
 			"a and b: the record has neither files of them nor one recipe for both"},
-		{"a file of no source", call{a: format.BF16, size: [4]int{1, 3, 5, 4}, kernels: nvjet}, func(c *cases.Case) { c.A.File = "x" },
+		{"a file of no source", call{A: format.BF16, Size: [4]int{1, 3, 5, 4}, Kernels: nvjet}, func(c *cases.Case) { c.A.File = "x" },
 			"a: the operand comes from a file, and there is nothing to read it from"},
-		{"an addend without a recipe", call{a: format.BF16, size: [4]int{1, 3, 5, 4}, c: "full", kernels: nvjet}, func(c *cases.Case) { c.C.Generator = nil },
+		{"an addend without a recipe", call{A: format.BF16, Size: [4]int{1, 3, 5, 4}, C: "full", Kernels: nvjet}, func(c *cases.Case) { c.C.Generator = nil },
 			"c: the record has neither a file nor a recipe of it"},
-		{"an unknown kind", call{a: format.BF16, size: [4]int{1, 3, 5, 4}, kind: "noise", kernels: nvjet}, nil, `no kind of input is called "noise"`},
-		{"alpha of 0", call{a: format.BF16, size: [4]int{1, 3, 5, 4}, kernels: nvjet},
-			func(c *cases.Case) { c.Scalars["alpha"] = scalarOf(0) }, "alpha is 0: whether the GPU then reads a and b (NaN in them) is not known"},
-		{"beta of 0", call{a: format.BF16, size: [4]int{1, 3, 5, 4}, c: "full", kernels: []string{cutlass("cutlass_75_tensorop_bf16_s1688gemm_bf16_64x64_tn_align1")}},
-			func(c *cases.Case) { c.Scalars["beta"] = scalarOf(0) }, "beta is 0 with an addend"},
-		{"a scaled bias", call{a: format.BF16, size: [4]int{1, 3, 5, 4}, c: "bias", alpha: 2, kernels: nvjet}, nil, "adds c unscaled; for alpha 2 and beta 1"},
-		{"a rounding nobody knows", call{a: format.BF16, out: format.F64, size: [4]int{1, 3, 5, 4}, kernels: nvjet}, nil, "no known rounding of an accumulator in f32 to f64"},
-		{"scales without a rule", call{op: "int_mm", a: format.S8, out: format.S32, size: [4]int{1, 3, 5, 4}, scaling: "tensor",
-			kernels: []string{cutlass("cutlass_80_wmma_tensorop_i161616gemm_s8_forwardCompat_128x128_32x2_nn_align4")}}, nil, "scales are known only for f32 accumulators"},
+		{"an unknown kind", call{A: format.BF16, Size: [4]int{1, 3, 5, 4}, Kind: "noise", Kernels: nvjet}, nil, `no kind of input is called "noise"`},
+		{"alpha of 0", call{A: format.BF16, Size: [4]int{1, 3, 5, 4}, Kernels: nvjet},
+			func(c *cases.Case) { c.Scalars["alpha"] = casestest.Scalar(0) }, "alpha is 0: whether the GPU then reads a and b (NaN in them) is not known"},
+		{"beta of 0", call{A: format.BF16, Size: [4]int{1, 3, 5, 4}, C: "full", Kernels: []string{casestest.Cutlass("cutlass_75_tensorop_bf16_s1688gemm_bf16_64x64_tn_align1")}},
+			func(c *cases.Case) { c.Scalars["beta"] = casestest.Scalar(0) }, "beta is 0 with an addend"},
+		{"a scaled bias", call{A: format.BF16, Size: [4]int{1, 3, 5, 4}, C: "bias", Alpha: 2, Kernels: nvjet}, nil, "adds c unscaled; for alpha 2 and beta 1"},
+		{"a rounding nobody knows", call{A: format.BF16, Out: format.F64, Size: [4]int{1, 3, 5, 4}, Kernels: nvjet}, nil, "no known rounding of an accumulator in f32 to f64"},
+		{"scales without a rule", call{Op: "int_mm", A: format.S8, Out: format.S32, Size: [4]int{1, 3, 5, 4}, Scaling: "tensor",
+			Kernels: []string{casestest.Cutlass("cutlass_80_wmma_tensorop_i161616gemm_s8_forwardCompat_128x128_32x2_nn_align4")}}, nil, "scales are known only for f32 accumulators"},
 	} {
-		c := test.call.record()
+		c := test.call.Record()
 		if test.change != nil {
 			test.change(c)
 		}
@@ -210,7 +211,7 @@ func TestDeclined(t *testing.T) {
 			t.Errorf("%s: an undecided verdict claims %+v", test.name, v)
 		}
 	}
-	c := call{a: format.BF16, size: [4]int{1, 3, 5, 4}, kernels: nvjet}.record()
+	c := call{A: format.BF16, Size: [4]int{1, 3, 5, 4}, Kernels: nvjet}.Record()
 	if v := replayed(t, c, nil); v.Outcome != Undecided || v.Reason != "the record holds neither the output's hash nor any of its elements" {
 		t.Errorf("nothing recorded: %+v", v)
 	}
@@ -218,7 +219,7 @@ func TestDeclined(t *testing.T) {
 
 // TestStoredLength: samples that are not those of the output are an error, not a disagreement.
 func TestStoredLength(t *testing.T) {
-	c := call{a: format.BF16, size: [4]int{1, 3, 5, 4}, kernels: []string{nvjetKernel}}.record()
+	c := call{A: format.BF16, Size: [4]int{1, 3, 5, 4}, Kernels: []string{nvjetKernel}}.Record()
 	for _, n := range []int{1, 28, 29, 31, 32, 60} {
 		if _, err := ReplayCase(t.Context(), c, make([]byte, n), Options{}); err == nil || !strings.Contains(err.Error(), "case made: ") ||
 			!strings.Contains(err.Error(), "30 were expected") {
@@ -229,8 +230,8 @@ func TestStoredLength(t *testing.T) {
 
 // TestVerdictNames: what a verdict says of the case itself.
 func TestVerdictNames(t *testing.T) {
-	c := call{op: "scaled_mm", a: format.E5M2, b: format.E4M3, out: format.BF16, size: [4]int{1, 16, 32, 48}, layout: "NT", scaling: "row", seed: 4,
-		kernels: []string{"nvjet_sm90_qrtst_128x128_128x6_2x1_v_bz_ovscale_TNT"}}.record()
+	c := call{Op: "scaled_mm", A: format.E5M2, B: format.E4M3, Out: format.BF16, Size: [4]int{1, 16, 32, 48}, Layout: "NT", Scaling: "row", Seed: 4,
+		Kernels: []string{"nvjet_sm90_qrtst_128x128_128x6_2x1_v_bz_ovscale_TNT"}}.Record()
 	out := compute(t, c, "hopper/e5m2-e4m3-fast", plan.Plain(), profile.Epilogue{Scaling: profile.ScalingRow})
 	c.Out.Hash = hashOf(out)
 	v := replayed(t, c, out)
@@ -245,7 +246,7 @@ func TestVerdictNames(t *testing.T) {
 
 // bigCall takes seconds to replay: kinds whose NaN and Inf leave the fast kernels.
 func bigCall() *cases.Case {
-	c := call{a: format.BF16, size: [4]int{1, 1500, 1500, 6000}, kind: "bits", kernels: []string{nvjetKernel}}.record()
+	c := call{A: format.BF16, Size: [4]int{1, 1500, 1500, 6000}, Kind: "bits", Kernels: []string{nvjetKernel}}.Record()
 	c.Out.Hash = hashOf(nil)
 	return c
 }
@@ -255,19 +256,19 @@ var errEnough = errors.New("enough")
 func TestCancel(t *testing.T) {
 	before, cancel := context.WithCancelCause(context.Background())
 	cancel(errEnough)
-	small := call{a: format.BF16, size: [4]int{1, 3, 5, 4}, kernels: []string{nvjetKernel}}.record()
+	small := call{A: format.BF16, Size: [4]int{1, 3, 5, 4}, Kernels: []string{nvjetKernel}}.Record()
 	small.Out.Hash = hashOf(nil)
 	if v, err := ReplayCase(before, small, nil, Options{}); !errors.Is(err, errEnough) || !v.Stopped || v.Outcome != Undecided {
 		t.Errorf("cancelled before: %+v, %v", v, err)
 	}
-	search := splitCall(40, 40, 1000, "cancel").record() // here the elimination is what is cancelled
+	search := splitCall(40, 40, 1000, "cancel").Record() // here the elimination is what is cancelled
 	if v, err := ReplayCase(before, search, make([]byte, 40*40*4), Options{}); !errors.Is(err, errEnough) || !v.Stopped || v.Reason != "stopped: 0 of 22 candidates were tried, 22 remain" {
 		t.Errorf("a search cancelled before: %+v, %v", v, err)
 	}
 	if testing.Short() {
 		return
 	}
-	long := splitCall(40, 40, 57608, "cancel").record() // no plan fits zeros: nothing is run whole
+	long := splitCall(40, 40, 57608, "cancel").Record() // no plan fits zeros: nothing is run whole
 	long.Out.Hash = hashOf(nil)
 	searching := 0
 	v, err := ReplayCase(context.Background(), long, make([]byte, 40*40*4), Options{Progress: func(done, total uint64) error {
@@ -300,7 +301,7 @@ func TestCancel(t *testing.T) {
 }
 
 func TestProgress(t *testing.T) {
-	c := splitCall(60, 70, 400, "cancel").record()
+	c := splitCall(60, 70, 400, "cancel").Record()
 	out := compute(t, c, "hopper/bf16-k8", splitPlan(4), profile.Epilogue{})
 	c.Out.Hash = hashOf(out)
 	last, calls := uint64(0), 0

@@ -128,8 +128,8 @@ func TestNeighboursAreNotIdentified(t *testing.T) {
 	found := 0
 	for seed := uint64(0); seed < 200 && found < 4; seed++ {
 		x := splitCall(6, 8, 300, "normal")
-		x.out, x.seed = x.a, seed
-		c := x.record()
+		x.Out, x.Seed = x.A, seed
+		c := x.Record()
 		outs := map[string]bool{}
 		var first, near []byte
 		for slices := 1; slices <= 38; slices++ {

@@ -10,8 +10,8 @@ import (
 // TestNoTile: rows or columns apart from each other, and two neighbours in a line, are not called a tile.
 func TestNoTile(t *testing.T) {
 	x := splitCall(12, 10, 64, "normal")
-	x.out = format.F32
-	c := x.record()
+	x.Out = format.F32
+	c := x.Record()
 	r := &replay{c: c, batch: 1, m: 12, n: 10, k: 64, count: 120}
 	compared := func(differs func(row, column int) bool) *compared {
 		var at []gemm.Position
