@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hmac
+from .._challenge import WHOLE, below, number
 
 
 class Sampling:
@@ -15,19 +15,16 @@ class Sampling:
 
     def __init__(self, every: int, fraction: float, seed: int | str, rank: int) -> None:
         self.every, self.rank = every, rank
-        self._key = str(seed).encode("utf-8")
-        self._below = int(fraction * 2.0**64)  # exact: a scaling by a power of two, then a cut below one unit
-
-    def _number(self, message: str) -> int:
-        return int.from_bytes(hmac.digest(self._key, message.encode("ascii"), "sha256")[:8], "big")
+        self._key = str(seed)
+        self._below = below(fraction)
 
     def step(self, step: int) -> bool:
         """Whether the step is sampled."""
-        return self.every == 1 or self._number(f"step:{self.rank}:{step}") % self.every == 0
+        return self.every == 1 or number(self._key, f"step:{self.rank}:{step}") % self.every == 0
 
     def call(self, step: int, call: int) -> bool:
         """Whether a call of a sampled step is recorded."""
-        return self._below >= 1 << 64 or self._number(f"call:{self.rank}:{step}:{call}") < self._below
+        return self._below >= WHOLE or number(self._key, f"call:{self.rank}:{step}:{call}") < self._below
 
 
 def sample_indices(count: int, want: int = 512) -> list[int]:
