@@ -138,8 +138,8 @@ def row(name: str, r: dict[str, Any]) -> list[Any]:
 
 
 def sound(r: dict[str, Any]) -> bool:
-    """Whether nothing is wrong with a workload's recording."""
-    good = "error" not in r and not r["failure"] and r["root"] and r["digests_equal"] and r["lines"]
+    """Whether nothing is wrong with a workload's recording; with few steps of many, that none was sampled is not."""
+    good = "error" not in r and not r["failure"] and r["root"] and r["digests_equal"]
     return bool(good and r["coverage"]["recorded"] == r["lines"] and r.get("kernels_equal", True))
 
 

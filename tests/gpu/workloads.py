@@ -131,29 +131,48 @@ class GPT(nn.Module):
         return self.head(self.norm(x))
 
 
+class GPTTraining:
+    """Next-token training with AdamW, step by step; under autocast where a dtype is given, with loss scaling if asked.
+
+    Data is drawn for so many ``batches``, and taken in turn.
+    """
+
+    def __init__(
+        self, device: str, batches: int, small: bool, dtype: torch.dtype | None, scaling: bool = False
+    ) -> None:
+        size = TINY_GPT if small else GPTSize()
+        with drawn():
+            model = GPT(size)
+            self.data = torch.randint(size.vocabulary, (batches, size.batch, size.length + 1)).to(device)
+        self.device, self.dtype, self.steps = device, dtype, 0
+        self.model: nn.Module = model.to(device)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=3e-4)
+        self.scaler = torch.amp.GradScaler(device, enabled=scaling, init_scale=2.0**12)
+        self.logits = self.loss = torch.empty(0)
+
+    def step(self) -> None:
+        batch = self.data[self.steps % len(self.data)]
+        with torch.autocast(self.device, dtype=self.dtype or torch.bfloat16, enabled=self.dtype is not None):
+            self.logits = self.model(batch[:, :-1])
+            self.loss = F.cross_entropy(self.logits.float().flatten(0, 1), batch[:, 1:].flatten())
+        self.optimizer.zero_grad(set_to_none=True)
+        self.scaler.scale(self.loss).backward()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.steps += 1
+
+    def results(self) -> Results:
+        return state(self.model) | {"logits": self.logits.detach(), "loss": self.loss.detach()}
+
+
 def train_gpt(
     device: str, steps: int, small: bool, on_step: OnStep, dtype: torch.dtype | None, scaling: bool = False
 ) -> Results:
-    """Next-token training with AdamW; under autocast where a dtype is given, with loss scaling where asked for."""
-    size = TINY_GPT if small else GPTSize()
-    with drawn():
-        model = GPT(size)
-        data = torch.randint(size.vocabulary, (steps, size.batch, size.length + 1)).to(device)
-    model = model.to(device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
-    scaler = torch.amp.GradScaler(device, enabled=scaling, init_scale=2.0**12)
-    logits = torch.empty(0)
+    training = GPTTraining(device, steps, small, dtype, scaling)
     for step in range(steps):
-        batch = data[step]
-        with torch.autocast(device, dtype=dtype or torch.bfloat16, enabled=dtype is not None):
-            logits = model(batch[:, :-1])
-            loss = F.cross_entropy(logits.float().flatten(0, 1), batch[:, 1:].flatten())
-        optimizer.zero_grad(set_to_none=True)
-        scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
+        training.step()
         on_step(step)
-    return state(model) | {"logits": logits.detach(), "loss": loss.detach()}
+    return training.results()
 
 
 def gpt_bf16(device: str = "cuda", steps: int = 20, small: bool = False, on_step: OnStep = nothing) -> Results:
