@@ -6,15 +6,17 @@ scales. Its signature asks the rule table for a profile, once, and ``hawkeye_gem
 
 from __future__ import annotations
 
+import contextlib
 import ctypes as c
 import json
 import os
 import struct
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import torch
+from torch.utils import _python_dispatch as dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import _errors as errors
@@ -351,6 +353,9 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
             os.getpid() != self._process
         ):  # a worker's products are not the GPU's, and the library does not survive a fork
             return func(*args, **kwargs)
+        if _below():  # hawkeye.record, a counter of the program's: they see the operator first, and its emulated result
+            with _beneath(self):
+                return func(*args, **kwargs)
         name = func._schema.name.partition("::")[2]
         operator = _OPERATORS.get(name) if func.namespace == "aten" else None
         if operator is not None:
@@ -400,6 +405,33 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
         if self.strict:
             raise errors.UnsupportedError(f"{name} multiplies, and how is not emulated (strict=True refuses it).")
         self.left_out[name] += 1
+
+
+# The device lies below every mode of a program, and so does what stands for it. A mode is entered above others, and
+# hawkeye.record puts its own below all: an operator that comes here before them goes round through them once.
+
+
+def _below() -> list[Any]:
+    """The thread's modes that would see an operator after the one that is handling it now."""
+    stack = dispatch._get_current_dispatch_mode_stack()
+    return [mode for mode in stack if getattr(mode, "_mode_key", None) is None]  # those with a key are torch's own
+
+
+@contextlib.contextmanager
+def _beneath(mode: Any) -> Iterator[None]:
+    """Puts a mode below the thread's other modes."""
+    above = [dispatch._pop_mode() for _ in _below()]
+    dispatch._push_mode(mode)
+    for other in reversed(above):
+        dispatch._push_mode(other)
+    try:
+        yield
+    finally:
+        stack = _below()
+        above = [dispatch._pop_mode() for _ in range(len(stack) - 1 - stack.index(mode))]
+        dispatch._pop_mode()
+        for other in reversed(above):
+            dispatch._push_mode(other)
 
 
 def _check(name: str, ranks: tuple[int, int], a: torch.Tensor, b: torch.Tensor) -> None:
