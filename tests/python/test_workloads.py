@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: the workloads are torch programs")
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gpu"))
+GPU = Path(__file__).resolve().parents[1] / "gpu"
+sys.path.insert(0, str(GPU))
+import kernel_names  # noqa: E402
 import workloads  # noqa: E402
 
 STEPS = 3
@@ -75,3 +79,44 @@ def test_both_accumulation_modes_of_f8() -> None:
     promoted = {"promote" in p.to_dict()["plan"] for p in emulation.profiles.values()}
     assert promoted == {True, False}
     assert len(emulation.profiles) == 6
+
+
+# ---- the programs that record them, which are made for a GPU --------------------------------------------------------
+
+
+def script(environment: dict[str, str], name: str, *options: str) -> str:
+    command = [sys.executable, str(GPU / name), "--device", "cpu", "--small", *options]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_recording_workloads(tmp_path: Path, environment: dict[str, str]) -> None:
+    said = script(environment, "record_workloads.py", "decode", "mixture", "--steps", "2", "--out", str(tmp_path))
+    assert "all is well" in said
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["in_place"]["wrong"] == []
+    for name in ("decode", "mixture"):
+        assert results["workloads"][name]["digests_equal"]
+        assert len(hawkeye.open_set(tmp_path / f"{name}.hawk")) == results["workloads"][name]["lines"] > 20
+
+
+def test_measuring_what_recording_costs(tmp_path: Path, environment: dict[str, str]) -> None:
+    options = ["average", "step", "size", "--steps", "100", "--rounds", "1", "--samples", "2"]
+    said = script(environment, "overhead.py", *options, "--out", str(tmp_path / "o.json"))
+    assert "100 steps, 1 sampled" in said
+    results = json.loads((tmp_path / "o.json").read_text())
+    assert results["average"]["rounds"][0]["calls"] == results["step"]["size"]["hash"]["calls"] == 39
+    assert results["size"]["samples"]["bytes"] > results["size"]["hash"]["bytes"] > 0
+
+
+def test_comparing_kernels() -> None:
+    names = ["nvjet_sm90_tst_64x8", "elementwise_kernel<128, 2, direct_copy_kernel_cuda>", "splitKreduce_kernel<32>"]
+    events = [{"cat": "kernel", "name": n, "ts": -i, "args": {"stream": 7}} for i, n in enumerate(names)]
+    seen = kernel_names.streams([*events, {"cat": "gpu_memcpy", "name": "Memcpy DtoD gemm", "ts": 1}])
+    assert seen == {"7": ["splitKreduce_kernel<32>", "nvjet_sm90_tst_64x8"]}
+    assert kernel_names.difference(seen, seen) == ""
+    assert "kernel 0: splitK" in kernel_names.difference(seen, {"7": seen["7"][::-1]})
+    assert "2 kernels" in kernel_names.difference(seen, {"7": seen["7"][:1]})
+    assert "streams 7" in kernel_names.difference(seen, {**seen, "13": ["nvjet"]})
+    assert kernel_names.difference({}, {})
