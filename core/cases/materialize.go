@@ -84,6 +84,9 @@ func (c *Case) addend() (*gemm.Matrix, error) {
 // laidOut gives dense row-major bits the layout of t, so that the replay walks memory as the recorded call did.
 func laidOut(data []byte, t *Tensor) *gemm.Matrix {
 	batch, rows, columns := t.Shape[0], t.Shape[1], t.Shape[2]
+	if t.Stored.Once() {
+		return spread(data, t)
+	}
 	m := gemm.Dense(data, t.Format, batch, rows, columns)
 	if t.Strides[2] == 1 || m.Empty() {
 		return m

@@ -60,8 +60,36 @@ type Tensor struct {
 	Generator *Generator    `json:"generator,omitempty"`
 	File      string        `json:"file,omitempty"`
 	Hash      string        `json:"sha256,omitempty"` // of the elements, dense and row-major in Shape, little endian
-	// Stored is "transposed" where the file's tensor has rows and columns exchanged (docs/trace.md).
-	Stored string `json:"stored,omitempty"`
+	// Stored says how the file's tensor differs from Shape (docs/trace.md).
+	Stored Stored `json:"stored,omitempty"`
+}
+
+// Stored is how the tensor of a file lies beside the operand that it is.
+type Stored string
+
+// The ways to store an operand: with rows and columns exchanged; with the elements along strides of 0 there once; both.
+const (
+	AsShaped       Stored = ""
+	Transposed     Stored = "transposed"
+	Once           Stored = "once"
+	OnceTransposed Stored = "once-transposed"
+)
+
+// Transposed tells whether rows and columns are exchanged.
+func (s Stored) Transposed() bool { return s == Transposed || s == OnceTransposed }
+
+// Once tells whether elements along strides of 0 are there once.
+func (s Stored) Once() bool { return s == Once || s == OnceTransposed }
+
+// Kept is the shape of the elements that are kept: Shape, and 1 along strides of 0 where they are stored once.
+func (t *Tensor) Kept() []int {
+	kept := slices.Clone(t.Shape)
+	for axis, stride := range t.Strides {
+		if t.Stored.Once() && stride == 0 && kept[axis] > 1 {
+			kept[axis] = 1
+		}
+	}
+	return kept
 }
 
 // Generator rebuilds a tensor with the recipe of inputs.go.

@@ -11,12 +11,12 @@ import (
 
 // Source gives the bits of operands that a record keeps in files. It checks what it reads against the record's hashes.
 type Source interface {
-	// Operand gives the elements of a tensor of the case, dense and row-major in its shape, little endian. name is the
-	// tensor's field in the record: a, b, c, scale_a or scale_b.
+	// Operand gives the elements of a tensor of the case, dense and row-major in its shape, those that are stored once
+	// only once (Tensor.Kept), little endian. name is the tensor's field in the record: a, b, c, scale_a or scale_b.
 	Operand(name string, t *Tensor) ([]byte, error)
 }
 
-// fromSource reads a tensor that has a file, in the order of its shape.
+// fromSource reads a tensor that has a file, in the order of the shape that is kept.
 func (c *Case) fromSource(name string, t *Tensor) ([]byte, error) {
 	if c.Source == nil {
 		return nil, fmt.Errorf("%s: the operand comes from a file, and there is nothing to read it from", name)
@@ -26,11 +26,11 @@ func (c *Case) fromSource(name string, t *Tensor) ([]byte, error) {
 		return nil, err
 	}
 	count := t.Format.Bytes()
-	for _, size := range t.Shape {
+	for _, size := range t.Kept() {
 		count *= size
 	}
 	if len(data) != count {
-		return nil, fmt.Errorf("%s: %d bytes were read, %v of %v are %d", name, len(data), t.Shape, t.Format, count)
+		return nil, fmt.Errorf("%s: %d bytes were read, %v of %v are %d", name, len(data), t.Kept(), t.Format, count)
 	}
 	return data, nil
 }
@@ -41,6 +41,9 @@ func (c *Case) addendFromSource() (*gemm.Matrix, error) {
 	data, err := c.fromSource("c", c.C)
 	if err != nil {
 		return nil, err
+	}
+	if c.C.Stored.Once() {
+		return spread(data, c.C), nil
 	}
 	m := gemm.Dense(data, c.C.Format, c.C.Shape[0], c.C.Shape[1], c.C.Shape[2])
 	if m.Empty() {
@@ -65,6 +68,19 @@ func (c *Case) addendFromSource() (*gemm.Matrix, error) {
 		}
 	}
 	return &repeated, nil
+}
+
+// spread is the matrix of elements of which those along strides of 0 are there once.
+func spread(data []byte, t *Tensor) *gemm.Matrix {
+	kept := t.Kept()
+	m := gemm.Dense(data, t.Format, kept[0], kept[1], kept[2])
+	m.Batch, m.Rows, m.Columns = t.Shape[0], t.Shape[1], t.Shape[2]
+	for axis, stride := range []*int{&m.BatchStride, &m.RowStride, &m.ColumnStride} {
+		if kept[axis] != t.Shape[axis] {
+			*stride = 0
+		}
+	}
+	return m
 }
 
 // scaleFromSource reads a scale for each row or column, in f32.

@@ -143,6 +143,9 @@ func (t *Trace) look(e *entry, file string, rank int, text []byte, previous Hash
 	if f != nil {
 		note(clipped(l.Case.ID), f)
 	}
+	if field, why := t.sampling.refuses(rank, l.Step, l.Call); why != "" {
+		note(clipped(l.Case.ID), &fault{field, why})
+	}
 	if want := lineID(rank, l.Seq); l.Case.ID != want {
 		note(clipped(l.Case.ID), &fault{"id", fmt.Sprintf("with seq %d of rank %d it must be %s", l.Seq, rank, want)})
 	}

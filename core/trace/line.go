@@ -111,8 +111,8 @@ func checkTensor(name string, t *cases.Tensor) *fault {
 		return &fault{name + ".format", fmt.Sprintf("no file holds %v", t.Format)}
 	case t.Offset < 0:
 		return &fault{name + ".offset", "is negative"}
-	case t.Stored != "" && (t.Stored != "transposed" || len(t.Shape) != 3):
-		return &fault{name + ".stored", fmt.Sprintf("is %.40q: it may be transposed, of an operand with rows and columns", t.Stored)}
+	case t.Stored != cases.AsShaped && (!t.Stored.Transposed() && !t.Stored.Once() || len(t.Shape) != 3):
+		return &fault{name + ".stored", fmt.Sprintf("is %.40q: it may be transposed, once or once-transposed, of an operand with rows and columns", t.Stored)}
 	}
 	for _, stride := range t.Strides {
 		if stride < 0 {

@@ -17,9 +17,12 @@ type Manifest struct {
 	Device   map[string]any  `json:"device"`
 	Settings json.RawMessage `json:"settings"`
 	Ranks    []Rank          `json:"ranks"`
-	Root     string          `json:"root"` // over the roots of the ranks
+	Facts    string          `json:"facts"` // hash of everything but facts, ranks, root and sealed
+	Root     string          `json:"root"`  // over the facts and the roots of the ranks
 	Sealed   bool            `json:"sealed"`
 	Coverage json.RawMessage `json:"coverage"`
+
+	facts Hash // as computed
 }
 
 // Rank is the index of one process as the manifest has it.
@@ -50,6 +53,9 @@ func readManifest(f folder) (*Manifest, error) {
 	}
 	var m Manifest
 	if err := json.Unmarshal(text, &m); err != nil {
+		return nil, fmt.Errorf("%s: %w", manifestFile, err)
+	}
+	if m.facts, err = factsHash(text); err != nil {
 		return nil, fmt.Errorf("%s: %w", manifestFile, err)
 	}
 	major, _, _ := strings.Cut(m.Version, ".")

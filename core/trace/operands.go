@@ -55,18 +55,15 @@ func (o *operands) problem(field, text string) *Problem {
 
 // Operand reads a tensor and checks its file's hash and its own.
 func (o *operands) Operand(name string, t *cases.Tensor) ([]byte, error) {
-	shape := t.Shape
-	if t.Stored == "transposed" {
-		if len(shape) != 3 {
-			return nil, o.problem(name+".stored", "is transposed, of an operand without rows and columns")
-		}
-		shape = []int{shape[0], shape[2], shape[1]}
+	shape := t.Kept()
+	if t.Stored.Transposed() {
+		shape[1], shape[2] = shape[2], shape[1]
 	}
 	data, err := o.trace.tensor(t.File, t.Format, shape)
 	if err != nil {
 		return nil, o.problem(name+".file", fmt.Sprintf("%v (%.64s)", err, t.File))
 	}
-	if t.Stored == "transposed" {
+	if t.Stored.Transposed() {
 		data = transposed(data, t.Format.Bytes(), shape[0], shape[1], shape[2])
 	}
 	if sum := Hash(sha256.Sum256(data)); sum.String() != t.Hash {

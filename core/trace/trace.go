@@ -20,6 +20,7 @@ type Trace struct {
 	problemCount int
 	torn         []*Problem
 	root         Hash
+	sampling     *sampling
 }
 
 var indexName = regexp.MustCompile(`^rank-([0-9]{4,5})\.jsonl$`)
@@ -44,6 +45,7 @@ func (t *Trace) open() error {
 	if t.Manifest, err = readManifest(t.folder); err != nil {
 		return err
 	}
+	t.sampling = readSampling(t.Manifest.Settings)
 	ranks, err := t.listed()
 	if err != nil {
 		return err
@@ -70,10 +72,17 @@ func (t *Trace) open() error {
 			t.compare(x, said)
 		}
 	}
-	t.root = Root(t.roots)
-	if t.Manifest.Sealed && t.Manifest.Root != t.root.String() {
+	t.root = Root(append([]Hash{t.Manifest.facts}, t.roots...))
+	if !t.Manifest.Sealed {
+		return nil
+	}
+	if t.Manifest.Facts != t.Manifest.facts.String() {
+		t.problem(&Problem{File: manifestFile, Field: "facts",
+			Text: fmt.Sprintf("is %.64q, and what the manifest says gives %v: settings, coverage, device or another fact were changed", t.Manifest.Facts, t.Manifest.facts)})
+	}
+	if t.Manifest.Root != t.root.String() {
 		t.problem(&Problem{File: manifestFile, Field: "root",
-			Text: fmt.Sprintf("is %.64q, and the roots of the ranks give %v", t.Manifest.Root, t.root)})
+			Text: fmt.Sprintf("is %.64q, and the facts and the roots of the ranks give %v", t.Manifest.Root, t.root)})
 	}
 	return nil
 }
@@ -162,16 +171,17 @@ func (t *Trace) Problems() (list []*Problem, count int) { return t.problems, t.p
 // else is wrong with the trace.
 func (t *Trace) Torn() []*Problem { return t.torn }
 
-// Root is the Merkle root over the roots of the ranks, as computed from their lines.
+// Root is the Merkle root over the manifest's facts and the roots of the ranks, as computed from them and from the lines.
 func (t *Trace) Root() Hash { return t.root }
 
-// CheckRoot compares the root with one that was kept elsewhere. nil: every line of every rank is what it was then.
+// CheckRoot compares the root with one that was kept elsewhere. nil: every line of every rank, and every fact of the
+// manifest, is what it was then.
 func (t *Trace) CheckRoot(kept Hash) *Problem {
 	if kept == t.root {
 		return nil
 	}
 	return &Problem{File: manifestFile, Field: "root",
-		Text: fmt.Sprintf("the lines give %v, and %v was kept: lines were changed, removed or added", t.root, kept)}
+		Text: fmt.Sprintf("the trace gives %v, and %v was kept: lines or facts of the manifest were changed, removed or added", t.root, kept)}
 }
 
 // Broken says why a line is not to be believed; nil where nothing speaks against it.

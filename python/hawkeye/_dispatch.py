@@ -21,6 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import _errors as errors
 from . import _native
+from ._emulate import Running
 from ._formats import BY_TORCH, Format
 from ._profiles import Profile, profile
 from ._shapes import contiguous
@@ -388,6 +389,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
             return func(*args, **kwargs)
         result = _compute(p, self._profile(p), self._threads)
         self.calls[p.op] += 1
+        Running.note(self.machine)
         if out is None:
             return result
         if out.shape != result.shape:

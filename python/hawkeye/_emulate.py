@@ -15,6 +15,19 @@ MACHINES: dict[str, dict[str, str]] = {
 }
 
 
+class Running:
+    """What was emulated in this process until now; a recorder asks whether a product was."""
+
+    products = 0  #: how many
+    machine = ""  #: as which, the last of them
+
+    @classmethod
+    def note(cls, machine: str) -> None:
+        """A product was computed as on this machine."""
+        cls.products += 1
+        cls.machine = machine
+
+
 def emulate(machine: str = "h200-torch2.11", *, threads: int | None = None, strict: bool = False) -> Emulation:
     """A context manager in which torch's matrix products of CPU tensors have the bits that a GPU would give them.
 

@@ -693,6 +693,34 @@ def test_a_weight_is_stored_once_whichever_way_it_is_used(folder: Path) -> None:
     assert [line["b"].get("stored") for line in trace.lines] == ["transposed", None, "transposed"]
 
 
+def test_repeated_elements_are_stored_once(folder: Path) -> None:
+    bias, row = torch.randn(64), torch.randn(1, 5, 7)
+    with record(folder):
+        torch.addmm(bias, torch.randn(32, 8), torch.randn(8, 64))
+        torch.bmm(row.expand(6, 5, 7), torch.randn(6, 7, 3))
+        torch.bmm(torch.randn(6, 3, 5), row.expand(6, 5, 7))
+        torch.bmm(torch.randn(6, 3, 7), row.expand(6, 5, 7).mT)
+    trace = Trace(folder)
+    first, second, third, fourth = trace.lines
+    assert (first["c"]["stored"], first["c"]["strides"], first["c"]["shape"]) == ("once", [0, 0, 1], [1, 32, 64])
+    assert same(trace.get(first, "c"), bias.expand(1, 32, 64))
+    assert second["a"]["file"] == third["b"]["file"] == fourth["b"]["file"]
+    assert [third["b"]["stored"], fourth["b"]["stored"]] == ["once", "once-transposed"]
+    check_all(trace, least=4)
+
+
+def test_fake_tensors_pass(folder: Path) -> None:
+    """As where torch works out shapes, in FSDP for one: nothing is computed, and nothing is recorded."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with record(folder):
+        with FakeTensorMode():
+            torch.zeros_like(torch.empty(3))
+            assert (torch.empty(2, 3) @ torch.empty(3, 4)).shape == (2, 4)
+        torch.ones(2, 2) @ torch.ones(2, 2)
+    assert len(Trace(folder).lines) == 1
+
+
 def test_max_bytes(folder: Path) -> None:
     with record(folder, max_bytes=20_000) as rec:
         for _ in range(10):
@@ -792,8 +820,8 @@ def test_refusals(folder: Path) -> None:
             record(folder, **wrong)
     with pytest.raises(hawkeye.ArgumentError, match="modules"):
         record(folder, modules=3)
-    with pytest.raises(hawkeye.UnsupportedError):
-        record(folder, kernels=True)
+    with pytest.raises(hawkeye.ArgumentError, match="max_bytes"):
+        record(folder, commit=True, max_bytes=10)
     assert not folder.exists()
     with record(folder):
         pass

@@ -73,12 +73,17 @@ def bits(t: Any) -> bytes:
 def operand(folder: Path, entry: dict[str, Any]) -> Any:
     """An operand as its record names it, in its logical shape."""
     t = tensor(folder, entry["file"])
-    if "stored" in entry:
-        assert entry["stored"] == "transposed"
+    stored = entry.get("stored", "")
+    assert stored in ("", "transposed", "once", "once-transposed")
+    if stored.endswith("transposed"):
         t = t.mT
-    assert list(t.shape) == entry["shape"]
     assert len(entry["strides"]) == len(entry["shape"])
     assert sha256(bits(t)).hexdigest() == entry["sha256"]
+    if stored.startswith("once"):
+        once = [1 if stride == 0 and size > 1 else size for size, stride in zip(entry["shape"], entry["strides"])]
+        assert list(t.shape) == once != entry["shape"]
+        t = t.expand(entry["shape"])
+    assert list(t.shape) == entry["shape"]
     assert DTYPES[FORMATS[entry["format"]]] == str(t.dtype).rpartition(".")[2]
     return t
 
@@ -106,7 +111,10 @@ class Trace:
                 assert rank["last"] == (hashes[-1].hex() if hashes else "0" * 64)
                 assert rank["root"] == merkle(hashes)
                 roots.append(bytes.fromhex(rank["root"]))
-            assert self.manifest["root"] == merkle(roots)
+            told = {n: v for n, v in self.manifest.items() if n not in ("facts", "ranks", "root", "sealed")}
+            facts = sha256(json.dumps(told, separators=(",", ":")).encode()).digest()
+            assert self.manifest["facts"] == facts.hex()
+            assert self.manifest["root"] == merkle([facts, *roots])
             assert self.manifest["coverage"]["recorded"] == len(self.lines)
             used = {e["file"] for line in self.lines for e in line.values() if isinstance(e, dict) and "file" in e}
             assert used == {p.stem for p in folder.glob("tensors/*/*")}

@@ -98,16 +98,15 @@ def write(folder: Path, ranks: list[list[dict[str, Any]]], sealed: bool = True) 
         last = hashes[-1] if hashes else ZEROS
         entries.append({"rank": rank, "file": name, "lines": len(lines), "last": last, "root": root(hashes)})
         roots.append(root(hashes))
-    manifest = {
+    manifest: dict[str, Any] = {
         "trace_version": "1.0",
         "created": "2026-01-02T03:04:05Z",
         "torch": "2.11.0",
         "device": {"gpu": "NVIDIA H200"},
         "settings": {"every": 1, "fraction": 1.0, "seed": 0, "outputs": "hash", "kernels": True, "modules": None},
-        "ranks": entries,
-        "root": root(roots),
-        "sealed": sealed,
         "coverage": {"recorded": sum(map(len, ranks)), "skipped": {}, "dropped": 0, "missed": "not measured"},
     }
+    facts = sha(json.dumps(manifest, separators=(",", ":")).encode())
+    manifest |= {"facts": facts, "root": root([facts, *roots]), "sealed": sealed, "ranks": entries}
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     return str(manifest["root"])

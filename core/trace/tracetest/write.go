@@ -24,7 +24,10 @@ var dtypes = map[format.Format]string{
 
 // Writer writes one trace.
 type Writer struct {
-	Dir   string
+	Dir string
+	// Settings of the manifest.
+	Settings map[string]any
+
 	t     testing.TB
 	ranks [][][]byte // lines of each rank, without their ends
 }
@@ -44,7 +47,7 @@ func New(t testing.TB, dir string) *Writer {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	w := &Writer{Dir: dir, t: t}
+	w := &Writer{Dir: dir, Settings: map[string]any{"every": 1, "fraction": 1.0, "seed": 0, "outputs": "hash"}, t: t}
 	w.manifest(false)
 	return w
 }
@@ -133,12 +136,13 @@ func (w *Writer) manifest(sealed bool) string {
 		roots = append(roots, merkle(hashes))
 		ranks = append(ranks, r)
 	}
-	root := hex.EncodeToString(merkle(roots))
 	m := map[string]any{
 		"trace_version": "1.0", "created": "2026-01-02T03:04:05Z", "torch": "2.11.0", "device": map[string]any{"gpu": "NVIDIA H200"},
-		"settings": map[string]any{"every": 1, "fraction": 1.0, "seed": 0, "outputs": "hash"}, "sealed": sealed,
-		"ranks": ranks, "root": root, "coverage": map[string]any{"recorded": 0, "skipped": map[string]any{}, "dropped": 0, "missed": "not measured"},
+		"settings": w.Settings, "coverage": map[string]any{"recorded": 0, "skipped": map[string]any{}, "dropped": 0, "missed": "not measured"},
 	}
+	facts := sha256.Sum256(w.json(m))
+	root := hex.EncodeToString(merkle(append([][]byte{facts[:]}, roots...)))
+	m["facts"], m["sealed"], m["ranks"], m["root"] = hex.EncodeToString(facts[:]), sealed, ranks, root
 	w.write("manifest.json", w.json(m))
 	return root
 }
@@ -161,16 +165,26 @@ func merkle(hashes [][]byte) []byte {
 	return sum[:]
 }
 
-// operand writes a matrix; one that is transposed in memory in the order of its memory.
+// operand writes a matrix; one that is transposed in memory in the order of its memory, and along strides of 0 once.
 func (w *Writer) operand(t cases.Tensor, m *gemm.Matrix) cases.Tensor {
-	dense := bitsOf(m, false)
-	kept := cases.Tensor{Format: t.Format, Shape: t.Shape, Strides: t.Strides, Hash: hashOf(dense)}
+	kept := cases.Tensor{Format: t.Format, Shape: t.Shape, Strides: t.Strides}
+	part := *m
+	if t.Strides[0] == 0 && part.Batch > 1 {
+		part.Batch, kept.Stored = 1, "once"
+	}
+	if t.Strides[1] == 0 && part.Rows > 1 {
+		part.Rows, kept.Stored = 1, "once"
+	}
+	dense := bitsOf(&part, false)
+	kept.Hash = hashOf(dense)
+	shape := []int{part.Batch, part.Rows, part.Columns}
 	if t.Strides[1] == 1 && t.Strides[2] != 1 {
-		kept.Stored = "transposed"
-		kept.File = w.Tensor(t.Format, []int{t.Shape[0], t.Shape[2], t.Shape[1]}, bitsOf(m, true))
+		kept.Stored = map[cases.Stored]cases.Stored{"": "transposed", "once": "once-transposed"}[kept.Stored]
+		shape[1], shape[2] = shape[2], shape[1]
+		kept.File = w.Tensor(t.Format, shape, bitsOf(&part, true))
 		return kept
 	}
-	kept.File = w.Tensor(t.Format, t.Shape, dense)
+	kept.File = w.Tensor(t.Format, shape, dense)
 	return kept
 }
 

@@ -36,6 +36,9 @@ def record(
     *,
     when_full: str = "wait",
     pending_bytes: int = 512 << 20,
+    commit: bool = False,
+    answer: tuple[str, float] | None = None,
+    estimate: bool = False,
     display: bool = True,
 ) -> Recorder:
     """A context manager that records the matrix multiplications run inside it, forward and backward.
@@ -48,10 +51,16 @@ def record(
         seed: the key of the sampling.
         modules: a module, or several, to name in paths; or patterns (``"*.mlp.*"``) of the paths to record.
         outputs: what is kept of each result: ``"hash"``, ``"samples"`` (a few elements too), ``"full"``.
-        kernels: not yet available.
+        kernels: also keep the names of the kernels that each recorded call ran, and their launches, by torch's
+            profiler, which the program must not use itself; counts kernels of products that the recorder missed.
         max_bytes: recording stops before the trace's tensors and lines grow past it; what was left out is counted.
         when_full: when memory for copies is used up, ``"wait"`` for the disk or ``"drop"`` calls and count them.
         pending_bytes: how much memory copies may take until they are written; a larger single call still passes alone.
+        commit: write every call's hashes and no tensor. Published, the root commits to all of them; ``answer`` adds the
+            tensors that an auditor then asks for.
+        answer: an auditor's key and the part of the calls it chooses. The program runs again, with the settings of
+            ``folder``, a trace that is there; lines must come out as they are, and chosen tensors are added.
+        estimate: keep nothing, and say at the end how large a trace would be (``rec.sizes``).
         display: say in a line on standard error what is recorded, and at the end what was.
     """
     from ._recorder import Recorder
@@ -67,6 +76,9 @@ def record(
         max_bytes=max_bytes,
         when_full=when_full,
         pending_bytes=pending_bytes,
+        commit=commit,
+        answer=answer,
+        estimate=estimate,
         display=display,
     )
 

@@ -15,7 +15,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m hawkeye.record",
         description="Run a Python script and record its matrix multiplications into a trace.",
     )
-    parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="the trace, such as run.hawk")
+    parser.add_argument("-o", "--output", metavar="FOLDER", help="the trace, such as run.hawk")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="sample one step in N (default 1)")
     parser.add_argument(
         "--fraction", type=float, default=1.0, metavar="F", help="of a sampled step's calls (default 1)"
@@ -25,8 +25,17 @@ def _parser() -> argparse.ArgumentParser:
         "--modules", action="append", metavar="PATTERN", help="record calls of these module paths alone; repeatable"
     )
     parser.add_argument("--outputs", choices=("hash", "samples", "full"), default="hash", help="(default hash)")
+    parser.add_argument("--kernels", action="store_true", help="names and launches of kernels too, by torch's profiler")
     parser.add_argument("--max-bytes", type=int, metavar="N", help="of the trace")
     parser.add_argument("--when-full", choices=("wait", "drop"), default="wait", help="(default wait)")
+    parser.add_argument("--estimate", action="store_true", help="keep nothing; say how large the trace would be")
+    parser.add_argument(
+        "--commit", action="store_true", help="write hashes alone: what an auditor asks for is added by --answer"
+    )
+    parser.add_argument(
+        "--answer", metavar="KEY", help="run again for a trace that is there, and add the tensors that the key chooses"
+    )
+    parser.add_argument("--sample", type=float, metavar="F", help="the part of the calls that --answer is for")
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module")
     parser.add_argument("script", metavar="SCRIPT")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="of the script")
@@ -35,16 +44,25 @@ def _parser() -> argparse.ArgumentParser:
 
 def main() -> None:
     """Run the command line. The script's exit status is kept; 1 where the script ended well and recording failed."""
-    options = _parser().parse_args()
+    parser = _parser()
+    options = parser.parse_args()
+    if options.output is None and not options.estimate:
+        parser.error("-o FOLDER is missing: where the trace goes (or --estimate)")
+    if (options.answer is None) != (options.sample is None):
+        parser.error("--answer KEY and --sample F belong together, as the auditor gave them")
     recorder = record(
-        options.output,
+        options.output or "",
         every=options.every,
         fraction=options.fraction,
         seed=options.seed,
         modules=options.modules,
         outputs=options.outputs,
+        kernels=options.kernels,
         max_bytes=options.max_bytes,
         when_full=options.when_full,
+        commit=options.commit,
+        answer=None if options.answer is None else (options.answer, options.sample),
+        estimate=options.estimate,
     )
     sys.argv = [options.script, *options.arguments]
     with recorder:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+#: a longer step does not keep the thread from its work
+HELD_SECONDS = 1.0
+
 
 class Background:
     """Calls ``work`` with one item after the other on a thread of its own.
+
+    While it is held, it leaves what was queued since then: two threads that run Python take turns of milliseconds, and
+    a sampled step would take several times as long. Memory that runs short ends that, and so does a second.
 
     An exception of ``work`` stops it: it is kept in ``error``, and what is queued or comes later is thrown away.
     """
@@ -18,10 +25,27 @@ class Background:
         self.error: BaseException | None = None
         self._work, self._limit = work, limit
         self._items: deque[tuple[Any, int] | None] = deque()
+        self._free = 0  # how many of the items may be taken although it is held
+        self._held = self._ended = False
+        self._until = 0.0  # when being held ends by itself
+        self._waiting = 0  # callers that wait for room
         self._pending = 0
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="hawkeye-record", daemon=True)
         self._thread.start()
+
+    def hold(self) -> None:
+        """Leave what is queued from now on until the next hold, go, or finish."""
+        with self._changed:
+            self._free, self._held = len(self._items), True
+            self._until = time.monotonic() + HELD_SECONDS
+            self._changed.notify_all()
+
+    def go(self) -> None:
+        """Take everything."""
+        with self._changed:
+            self._held = False
+            self._changed.notify_all()
 
     def reserve(self, nbytes: int, wait: bool) -> bool:
         """Take room for an item before its copies are made. False: there is none, or the thread has stopped.
@@ -31,8 +55,13 @@ class Background:
         with self._changed:
             while self.error is None and self._pending and self._pending + nbytes > self._limit:
                 if not wait:
+                    self._free = len(self._items)
+                    self._changed.notify_all()
                     return False
+                self._waiting += 1
+                self._changed.notify_all()
                 self._changed.wait()
+                self._waiting -= 1
             if self.error is not None:
                 return False
             self._pending += nbytes
@@ -48,21 +77,27 @@ class Background:
         """Queue an item in the room taken for it."""
         with self._changed:
             self._items.append((item, nbytes))
-            self._changed.notify_all()
+            if not self._held or self._waiting:
+                self._changed.notify_all()
 
     def finish(self) -> None:
         """Wait until everything queued is done, and end the thread."""
         with self._changed:
             self._items.append(None)
+            self._ended = True
             self._changed.notify_all()
         self._thread.join()
+
+    def _may_take(self) -> bool:
+        return bool(self._free or self._waiting or self._ended or not self._held or time.monotonic() >= self._until)
 
     def _run(self) -> None:
         while True:
             with self._changed:
-                while not self._items:
-                    self._changed.wait()
+                while not (self._items and self._may_take()):
+                    self._changed.wait(max(self._until - time.monotonic(), 0) + 0.01 if self._held else None)
                 entry = self._items.popleft()
+                self._free = max(self._free - 1, 0)
             if entry is None:
                 return
             item, nbytes = entry

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from .._emulate import MACHINES
+
 _BACKEND = torch.backends.cuda.matmul
 _ENVIRONMENT = (
     "CUBLAS_WORKSPACE_CONFIG",
@@ -46,6 +48,11 @@ def flags(dtype: Any, fast: bool) -> dict[str, Any]:
     if preferred is not None:
         found["preferred_blas"] = str(preferred()).rpartition(".")[2].lower()
     return found
+
+
+def emulated(machine: str) -> dict[str, str]:
+    """The device of a product that hawkeye.emulate computed: the GPU that it stands for, and by what name."""
+    return {**MACHINES[machine], "emulated": machine}
 
 
 def device() -> dict[str, str]:

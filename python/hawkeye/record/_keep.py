@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any
 
@@ -15,45 +15,101 @@ from ._trace import TensorFile, tensor_file
 class Kept:
     """A copy of a view, made on the caller's stream, and how the view lay in memory.
 
-    The copy is dense. A view that is the transpose of a dense tensor is copied in the order of its memory and marked
-    ``transposed``, so that a weight gives the same file whether it is multiplied as it is or transposed. Dimensions of
-    stride 0 are copied once and spread out again later.
+    The copy is dense. A view that is the transpose of a dense tensor is copied in the order of its memory, so that a
+    weight gives the same file whether it is multiplied as it is or transposed. Dimensions of stride 0 are copied once.
     """
 
+    __slots__ = ("copy", "offset", "shape", "strides", "transposed")
+
     def __init__(self, view: Any) -> None:
-        self.dtype = view.dtype
-        self.shape = tuple(view.shape)
-        self.strides = tuple(view.stride())
-        self.offset = view.storage_offset()
-        self.transposed = view.dim() == 3 and not view.is_contiguous() and view.mT.is_contiguous()
+        self.shape: tuple[int, ...] = tuple(view.shape)
+        self.strides: tuple[int, ...] = view.stride()
+        self.offset: int = view.storage_offset()
         base = view
-        for dim, (size, stride) in enumerate(zip(self.shape, self.strides)):
-            if stride == 0 and size > 1:
-                base = base.narrow(dim, 0, 1)
+        if 0 in self.strides:
+            for dim, (size, stride) in enumerate(zip(self.shape, self.strides)):
+                if stride == 0 and size > 1:
+                    base = base.narrow(dim, 0, 1)
+        self.transposed: bool = base.dim() == 3 and not base.is_contiguous() and base.mT.is_contiguous()
         if self.transposed:
             base = base.mT
         self.copy = base.clone(memory_format=torch.contiguous_format)
-        #: what it occupies until it is written
-        self.nbytes = self.copy.numel() * self.copy.element_size()
-        self.event: Any = None
-        if self.copy.is_cuda:
-            self.event = torch.cuda.current_stream(self.copy.device).record_event()
 
-    def fetch(self) -> Any:
-        """The view in the CPU's memory, over a dense tensor."""
-        host = self.copy
-        if host.is_cuda:
-            stream = _side_stream(host.device)
-            with torch.cuda.device(host.device), torch.cuda.stream(stream):
-                stream.wait_event(self.event)
-                pinned = torch.empty(host.shape, dtype=host.dtype, pin_memory=True)
-                pinned.copy_(host, non_blocking=True)
-                host.record_stream(stream)
-                stream.synchronize()
-            host = pinned
-        if self.transposed:
-            host = host.mT
-        return host if tuple(host.shape) == self.shape else host.expand(self.shape).contiguous()
+
+class Part:
+    """A tensor of one line: its elements in the CPU's memory, and how the GPU saw it."""
+
+    __slots__ = ("offset", "shape", "strides", "transposed", "view")
+
+    def __init__(
+        self, view: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, transposed: bool
+    ) -> None:
+        #: in the logical order, over a dense tensor; of size 1 along strides of 0
+        self.view = view
+        self.shape, self.strides, self.offset, self.transposed = shape, strides, offset, transposed
+
+    @property
+    def stored(self) -> str:
+        """How the file's tensor differs from the shape, as a trace says it."""
+        once = "once" if tuple(self.view.shape) != self.shape else ""
+        return "-".join(word for word in (once, "transposed" if self.transposed else "") if word)
+
+    def slice(self, dim: int, start: int, end: int) -> Part:
+        """The elements from start to end along a dimension."""
+        view = self.view.expand(self.shape).narrow(dim, start, end - start)
+        return Part(view, tuple(view.shape), self.strides, self.offset + start * self.strides[dim], self.transposed)
+
+    def flat(self) -> Part:
+        """As a list."""
+        view = self.view.expand(self.shape).reshape(-1)
+        return Part(view, tuple(view.shape), self.strides or (1,), self.offset, False)
+
+    def record(self, hashes: Hashes) -> tuple[dict[str, Any], TensorFile]:
+        """A case record's tensor and the file it names."""
+        dense = (self.view.mT if self.transposed else self.view).contiguous()
+        file = tensor_file(name(dense.dtype), dense.shape, data(dense))
+        entry: dict[str, Any] = {
+            "format": FORMATS[dense.dtype],
+            "shape": list(self.shape),
+            "strides": list(self.strides),
+            "offset": self.offset,
+            "file": file.name,
+            "sha256": hashes.of_view(file, self.view, self.transposed),
+        }
+        if self.stored:
+            entry["stored"] = self.stored
+        return entry, file
+
+
+def fetch(kept: Iterable[Kept | None], event: Any) -> list[Part | None]:
+    """The copies in the CPU's memory; event says when the caller's stream has made them, None where there is none."""
+    kept = list(kept)
+    copies = [None if k is None else k.copy for k in kept]
+    if event is not None:
+        device = next(c.device for c in copies if c is not None and c.is_cuda)
+        stream = _side_stream(device)
+        with torch.cuda.device(device), torch.cuda.stream(stream):
+            stream.wait_event(event)
+            for i, copy in enumerate(copies):
+                if copy is not None and copy.is_cuda:
+                    pinned = torch.empty(copy.shape, dtype=copy.dtype, pin_memory=True)
+                    copies[i] = pinned.copy_(copy, non_blocking=True)
+            # Waiting here also makes it safe to free the copies, whose memory belongs to the caller's stream.
+            stream.synchronize()
+    return [
+        None
+        if k is None or copy is None
+        else Part(copy.mT if k.transposed else copy, k.shape, k.strides, k.offset, k.transposed)
+        for k, copy in zip(kept, copies)
+    ]
+
+
+def now(kept: Iterable[Kept | None]) -> Any:
+    """An event of the caller's stream behind the copies; None where all are on the CPU."""
+    for k in kept:
+        if k is not None and k.copy.is_cuda:
+            return torch.cuda.current_stream(k.copy.device).record_event()
+    return None
 
 
 _streams: dict[Any, Any] = {}
@@ -76,25 +132,6 @@ def data(dense: Any) -> memoryview:
 def name(dtype: Any) -> str:
     """torch's name of a dtype: "bfloat16"."""
     return str(dtype).rpartition(".")[2]
-
-
-def tensor_record(
-    view: Any, strides: Sequence[int], offset: int, transposed: bool, hashes: Hashes
-) -> tuple[dict[str, Any], TensorFile]:
-    """A case record's tensor and the file it names, of a logical view in the CPU's memory."""
-    dense = (view.mT if transposed else view).contiguous()
-    file = tensor_file(name(dense.dtype), dense.shape, data(dense))
-    entry: dict[str, Any] = {
-        "format": FORMATS[dense.dtype],
-        "shape": list(view.shape),
-        "strides": list(strides),
-        "offset": offset,
-        "file": file.name,
-        "sha256": hashes.of_view(file, view, transposed),
-    }
-    if transposed:
-        entry["stored"] = "transposed"
-    return entry, file
 
 
 class Hashes:

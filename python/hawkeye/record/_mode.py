@@ -36,6 +36,8 @@ class RecordMode(TorchDispatchMode):  # type: ignore[misc]  # torch has no types
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """See TorchDispatchMode."""
         kwargs = kwargs or {}
+        if torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is not None:
+            return func(*args, **kwargs)  # shapes are worked out, and nothing is computed
         for kind in types:
             if kind not in _PLAIN:
                 return NotImplemented  # the subclass unfolds itself into plain tensors, which come here again
@@ -46,7 +48,8 @@ class RecordMode(TorchDispatchMode):  # type: ignore[misc]  # torch has no types
             return self._recorder.call(func, known, args, kwargs)
         if known.uncovered:
             self._recorder.skip(known.uncovered)
-        elif known.composite:
+            return self._recorder.seen(func, args, kwargs)
+        if known.composite:
             with self:
                 return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
         return func(*args, **kwargs)

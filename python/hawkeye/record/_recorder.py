@@ -1,64 +1,37 @@
-"""Recording a program: steps, sampling, what is kept of a call, and the trace it goes into."""
+"""Recording a program: its steps, which calls are sampled, and what is copied of a call."""
 
 from __future__ import annotations
 
 import contextlib
-import math
 import os
-import struct
+import shutil
 import sys
 import threading
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Iterator
-from hashlib import sha256
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from .._errors import ArgumentError, UnsupportedError
-from . import _flags, _mode
+from .._challenge import Challenge
+from .._emulate import Running
+from .._errors import ArgumentError
+from . import _answer, _flags, _kernels, _mode
 from ._background import Background
-from ._keep import Hashes, Kept, data, name, tensor_record
+from ._keep import Kept, now
+from ._lines import OPERANDS, Call, Lines, StepEnd, missed
 from ._modules import Modules
-from ._ops import FORMATS, Overload, Product, Skip
-from ._sampling import Sampling, sample_indices
-from ._trace import TensorFile, TraceWriter, tensor_file
+from ._ops import Overload, Product, Skip
+from ._sampling import Sampling
+from ._size import Sizes, megabytes
+from ._trace import TraceWriter
 
-RECORD_VERSION = "1.0"
 OUTPUTS = ("hash", "samples", "full")
-
-
-class Call(NamedTuple):
-    """What is kept of a call until it is written."""
-
-    product: Product  # without tensors but the ones below
-    fields: dict[str, Any]
-    a: Kept
-    b: Kept
-    c: Kept | None
-    out: Kept
-    scale_a: Kept | None
-    scale_b: Kept | None
-    ends: Kept | None
-
-
-class Part(NamedTuple):
-    """A tensor of one line: a view in the CPU's memory, and how the GPU saw it."""
-
-    view: Any
-    strides: tuple[int, ...]
-    offset: int
-    transposed: bool
-
-    def slice(self, dim: int, start: int, end: int) -> Part:
-        """The elements from start to end along a dimension."""
-        view = self.view.narrow(dim, start, end - start)
-        return self._replace(view=view, offset=self.offset + start * self.strides[dim])
 
 
 class Recorder:
@@ -77,8 +50,23 @@ class Recorder:
         max_bytes: int | None,
         when_full: str,
         pending_bytes: int,
+        commit: bool,
+        answer: tuple[str, float] | None,
+        estimate: bool,
         display: bool,
     ) -> None:
+        if answer is not None:
+            key, part = answer
+            if not 0 < part <= 1:
+                raise ArgumentError(f"answer: want a key and a part above 0 and up to 1, not {part}.")
+            if estimate or commit:
+                raise ArgumentError("answer: is for a trace that is there; leave out commit and estimate.")
+            said = _answer.settings_of(Path(folder))
+            every, fraction, seed = int(said["every"]), float(said["fraction"]), said["seed"]
+            modules, outputs, kernels, max_bytes = said["modules"] or None, said["outputs"], said["kernels"], None
+            self._challenge: Challenge | None = Challenge(key, part)
+        else:
+            self._challenge = None
         if every < 1:
             raise ArgumentError(f"every: want a number of steps of at least 1, not {every}.")
         if not 0 < fraction <= 1:
@@ -87,8 +75,8 @@ class Recorder:
             raise ArgumentError(f"outputs: want one of {', '.join(OUTPUTS)}, not {outputs!r}.")
         if when_full not in ("wait", "drop"):
             raise ArgumentError(f"when_full: want wait or drop, not {when_full!r}.")
-        if kernels:
-            raise UnsupportedError("kernels: the names of kernels cannot be recorded by this version.")
+        if commit and max_bytes is not None:
+            raise ArgumentError("max_bytes: a trace that commits to its calls must have all of them.")
         self.folder = Path(folder)
         #: the step the program is in, from 0
         self.current_step = 0
@@ -98,6 +86,8 @@ class Recorder:
         self.root = ""
         #: why recording stopped early, if it did
         self.failure: BaseException | None = None
+        #: with estimate=True, how large the trace would be
+        self.sizes = Sizes(every, fraction, outputs) if estimate else None
         self._settings: dict[str, Any] = {
             "every": every,
             "fraction": fraction,
@@ -106,19 +96,23 @@ class Recorder:
             "kernels": kernels,
             "max_bytes": max_bytes,
             "when_full": when_full,
+            "commit": commit,
         }
         self._every, self._fraction, self._seed = every, fraction, seed
         self._outputs, self._max_bytes, self._wait = outputs, max_bytes, when_full == "wait"
         self._pending_bytes, self._display = pending_bytes, display
         self._modules = Modules(modules)
         self._settings["modules"] = self._modules.patterns
+        self._commit, self._kernels = commit, kernels
         self._mode = _mode.RecordMode(self)
         self._lock = threading.Lock()
-        self._hashes = Hashes()
         self._skipped: Counter[str] = Counter()
-        self._dropped = self._recorded = self._sampled = self._left_out = self._calls = 0
+        self._dropped = self._sampled = self._left_out = self._calls = self._marks = self._step_bytes = 0
+        self._emulated = 0
         self._paths_by_node: dict[int, tuple[int, str]] = {}
-        self._manual = self._full = self._warned = self._entered = False
+        self._profile: _kernels.Profile | None = None
+        self._lines: Lines | None = None
+        self._manual = self._warned = self._entered = False
 
     # ---- its life ----
 
@@ -129,6 +123,15 @@ class Recorder:
         self._pid, self._thread = os.getpid(), threading.get_ident()
         self.rank, world = _rank()
         self._sampling = Sampling(self._every, self._fraction, self._seed, self.rank)
+        if self.sizes is None:
+            self._open(world)
+        self._optimizers = register_optimizer_step_post_hook(self._optimizer_stepped)
+        _active.add(self)
+        _mode.enter(self._mode)  # sampled or not, for steps that begin inside inference_mode() (_mode.py)
+        self._begin_step()
+        return self
+
+    def _open(self, world: int) -> None:
         from .._version import version
 
         about = {
@@ -137,15 +140,37 @@ class Recorder:
             "device": _flags.device(),
             "settings": self._settings,
         }
-        self._trace = TraceWriter(self.folder, rank=self.rank, world=world, about=about)
-        self._background = Background(self._write, self._pending_bytes)
-        self._optimizers = register_optimizer_step_post_hook(self._optimizer_stepped)
-        _active.add(self)
-        if self._display:
-            _say(f"recording into {self.folder}; it will hold weights and activations of the program: keep it private")
-        _mode.enter(self._mode)  # sampled or not, for steps that begin inside inference_mode() (_mode.py)
-        self._begin_step()
-        return self
+        if self._challenge is not None:
+            self._trace: TraceWriter | _answer.TraceFiller = _answer.TraceFiller(self.folder, rank=self.rank)
+            keep: Callable[[int, int], bool] = self._answers
+            doing = f"answering for {self.folder}: the program runs again, and chosen tensors are added"
+        else:
+            self._trace = TraceWriter(self.folder, rank=self.rank, world=world, about=about)
+            keep = self._keeps_none if self._commit else self._keeps_all
+            doing = f"recording into {self.folder}"
+        self._lines = Lines(
+            self._trace,
+            outputs=self._outputs,
+            kernels=self._kernels,
+            max_bytes=self._max_bytes,
+            keep=keep,
+            skip=self.skip,
+        )
+        self._background = Background(self._lines.write, self._pending_bytes)
+        if self._display and self._commit:
+            _say(f"{doing}; it will hold hashes alone")
+        elif self._display:
+            _say(f"{doing}; it will hold weights and activations of the program: keep it private")
+
+    def _keeps_all(self, _step: int, _call: int) -> bool:
+        return True
+
+    def _keeps_none(self, _step: int, _call: int) -> bool:
+        return False
+
+    def _answers(self, step: int, call: int) -> bool:
+        assert self._challenge is not None
+        return self._challenge.chosen(self.rank, step, call)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
@@ -157,42 +182,67 @@ class Recorder:
             _mode.leave(self._mode)
         self._optimizers.remove()
         _active.discard(self)
-        self._background.finish()
-        self.failure = self._background.error
-        ended = "complete" if kind is None else kind.__name__
-        try:
-            if self.failure is None:
-                self.root = self._trace.seal(self.coverage(), {"device": _flags.device(), "ended": ended})
-        except OSError as failure:
-            self.failure = failure
-        finally:
-            self._trace.close()
-        if self.failure is not None:
-            _warn(f"Recording stopped early and {self.folder} is not sealed: {self.failure}")
+        if self._lines is not None:
+            self._close("complete" if kind is None else kind.__name__)
         if self._display:
             _say(self.summary())
 
+    def _close(self, ended: str) -> None:
+        assert self._lines is not None
+        self._background.finish()
+        self.failure = self._background.error
+        try:
+            if self.failure is None:
+                self._lines.finish()
+                device = _flags.device()
+                if self._emulated and self._emulated >= self._lines.recorded:
+                    device.update(_flags.emulated(Running.machine))
+                about = {"device": device, "ended": ended}
+                self.root = self._trace.seal(self.coverage(), about)
+        except (OSError, _answer.DivergedError) as failure:
+            self.failure = failure
+        finally:
+            self._trace.close()
+        if isinstance(self.failure, _answer.DivergedError):
+            _warn(f"The program did not do again what {self.folder} says, which is not answered for: {self.failure}")
+        elif self.failure is not None:
+            _warn(f"Recording stopped early and {self.folder} is not sealed: {self.failure}")
+
     def coverage(self) -> dict[str, Any]:
-        """What was recorded until now and what was not, in numbers of calls. ``missed`` needs a profiler."""
+        """What was recorded until now and what was not, in numbers of calls.
+
+        ``missed`` counts kernels of products that no call explains, where every sampled step was profiled
+        (``kernels=True``); else nothing measured it.
+        """
         with self._lock:
-            return {
-                "recorded": self._recorded,
+            lines = self._lines
+            found: dict[str, Any] = {
+                "recorded": lines.recorded if lines else 0,
                 "skipped": dict(sorted(self._skipped.items())),
                 "dropped": self._dropped,
-                "missed": "not measured",
+                "missed": missed(lines, self._sampled) if lines else "not measured",
                 "steps": {"begun": self.current_step + 1, "sampled": self._sampled, "left_out": self._left_out},
             }
+            if lines and self._kernels:
+                found["named"] = lines.named
+            return found
 
     def summary(self) -> str:
-        """The coverage in a line."""
+        """What came of it, in a line."""
+        if self.sizes is not None:
+            return str(self.sizes)
         c = self.coverage()
         skipped = sum(c["skipped"].values())
         reasons = ", ".join(f"{name}: {count}" for name, count in c["skipped"].items())
         steps = f"{c['steps']['sampled']:,} sampled steps (of {c['steps']['begun']:,})"
-        text = f"{c['recorded']:,} multiplications of {steps} recorded, {skipped:,} skipped"
+        text = f"{c['recorded']:,} multiplications of {steps} "
+        text += "came out as in the trace" if self._challenge is not None else "recorded"
+        if "named" in c:
+            text += f", {c['named']:,} with their kernels"
+        text += f", {skipped:,} skipped"
         if reasons:
             text += f" ({reasons})"
-        text += f", {c['dropped']:,} dropped, missed: {c['missed']}; {self._trace.bytes / 1e6:,.1f} MB in {self.folder}"
+        text += f", {c['dropped']:,} dropped, missed: {c['missed']}; {megabytes(self._trace.bytes)} in {self.folder}"
         return text + (f", root {self.root}" if self.root else ", not sealed")
 
     # ---- steps ----
@@ -215,11 +265,18 @@ class Recorder:
     def _begin_step(self) -> None:
         if not self._sampling.step(self.current_step):
             return
-        if self._background.error is not None or self._full:
+        if self._lines is None:
+            assert self.sizes is not None
+            self.sizes.begin()
+        elif self._background.error is not None or self._lines.full:
             self._left_out += 1
             return
+        else:
+            self._background.hold()
+            if self._kernels:
+                self._begin_profile()
         self._sampled += 1
-        self._calls = 0
+        self._calls = self._step_bytes = 0
         self._paths_by_node.clear()
         self._modules.watch()
         self.listening = True
@@ -229,9 +286,47 @@ class Recorder:
     def _stop_listening(self) -> None:
         if threading.get_ident() == self._thread:
             _mode.rest(self._mode)
-        if self.listening:
-            self.listening = False
-            self._modules.unwatch()
+        if not self.listening:
+            return
+        self.listening = False
+        self._modules.unwatch()
+        if self._lines is None:
+            return
+        if self._kernels:
+            self._background.put(StepEnd(self._end_profile()), 0)
+        self._background.go()
+        if self._sampled == 1 and self._display and not self._commit:
+            self._say_size()
+
+    def _begin_profile(self) -> None:
+        try:
+            if torch.cuda.is_available():
+                self._profile = _kernels.Profile()
+        except Exception as error:
+            self._profile = None
+            self._fault(error, "The kernels of a step could not be recorded")
+
+    def _end_profile(self) -> _kernels.Profile | None:
+        profile, self._profile = self._profile, None
+        try:
+            if profile is not None:
+                profile.stop()
+        except Exception as error:
+            self._fault(error, "The kernels of a step could not be recorded")
+            return None
+        return profile
+
+    def _say_size(self) -> None:
+        """After the first sampled step, what it takes, beside what there is room for."""
+        try:
+            free = shutil.disk_usage(self.folder).free
+        except OSError:
+            return
+        text = f"step {self.current_step}: {self._calls:,} multiplications, "
+        text += f"up to {megabytes(self._step_bytes)} of tensors a sampled step; {megabytes(free)} are free"
+        if free < 10 * self._step_bytes:
+            text += ": room for fewer than 10 such steps (max_bytes, every and fraction bound a trace)"
+        _say(text)
 
     def _forget(self) -> None:
         """In a forked child: nothing is recorded, and this thread's modes are as if nothing had been."""
@@ -259,6 +354,13 @@ class Recorder:
         with self._lock:
             self._skipped[reason] += 1
 
+    def seen(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operator that multiplies and is not recorded, so that its kernels do not count as missed."""
+        if self._profile is None:
+            return func(*args, **kwargs)
+        with _kernels.mark(-1):
+            return func(*args, **kwargs)
+
     def call(self, func: Any, known: Overload, args: Any, kwargs: Any) -> Any:
         """Run a matrix multiplication and keep what a record of it needs. Nothing here may fail the program."""
         kept: tuple[Product, dict[str, Any], list[Kept | None], int] | None = None
@@ -270,18 +372,28 @@ class Recorder:
         except Exception as error:
             self._fault(error)
         if kept is None:
-            return func(*args, **kwargs)
+            return self.seen(func, args, kwargs)
         product, fields, operands, room = kept
         queued = False
         try:
-            result = func(*args, **kwargs)
+            emulated = Running.products
+            if self._profile is None:
+                number = 0
+                result = func(*args, **kwargs)
+            else:
+                with self._lock:
+                    self._marks += 1
+                    number = self._marks
+                with _kernels.mark(number):
+                    result = func(*args, **kwargs)
             try:
                 with torch.no_grad(), _mode.hidden():
                     out = Kept(product.view(result))
-                a, b, c, scale_a, scale_b, ends = operands
-                assert a is not None
-                assert b is not None
-                self._background.put(Call(_bare(product), fields, a, b, c, out, scale_a, scale_b, ends), room)
+                    event = now([out])
+                if Running.products != emulated:
+                    fields["device"] = _flags.emulated(Running.machine)
+                    self._emulated += 1
+                self._background.put(Call.of(number, product, fields, operands, out, event), room)
                 queued = True
             except Exception as error:
                 self._fault(error)
@@ -305,12 +417,18 @@ class Recorder:
         product = known.product(args, kwargs)
         if product.a.is_cuda and torch.cuda.is_current_stream_capturing():
             raise Skip("CUDA graph capture")
-        if self._full:
-            raise Skip("max_bytes")
-        views = [product.a, product.b, product.c, product.scale_a, product.scale_b, product.ends]
-        room = sum(v.numel() * v.element_size() for v in views if v is not None)
+        views = [getattr(product, name) for name in OPERANDS]
         batch = product.ends.numel() if product.ragged == "k" else 1 if product.ragged else product.a.shape[0]
-        room += batch * product.a.shape[1] * product.b.shape[2] * 8  # of the output, at most 8 bytes an element
+        m, k, n = product.a.shape[1], product.a.shape[2], product.b.shape[2]
+        if self.sizes is not None:
+            self.sizes.add([v for v in views if v is not None], (batch, m, n, k), product.a.element_size())
+            return None
+        assert self._lines is not None
+        if self._lines.full:
+            raise Skip("max_bytes")
+        room = sum(_distinct(v) * v.element_size() for v in views if v is not None)
+        self._step_bytes += room
+        room += batch * m * n * 8  # of the output, at most 8 bytes an element
         if not self._background.reserve(room, self._wait):
             with self._lock:
                 self._dropped += 1
@@ -349,118 +467,21 @@ class Recorder:
             return path, False, node is not None
         return self._paths_by_node.get(node._sequence_nr(), (0, ""))[1], True, False
 
-    def _fault(self, error: Exception) -> None:
+    def _fault(
+        self, error: Exception, what: str = "A multiplication could not be recorded, nor may others like it"
+    ) -> None:
         self.skip(f"{type(error).__name__} while recording")
         if not self._warned:
             self._warned = True
-            _warn(f"A multiplication could not be recorded, nor may others like it: {type(error).__name__}: {error}")
-
-    # ---- on the writing thread ----
-
-    def _write(self, call: Call) -> None:
-        with torch.no_grad():
-            parts = {n: _part(getattr(call, n)) for n in ("a", "b", "c", "out", "scale_a", "scale_b")}
-            ends = None if call.ends is None else [int(end) for end in call.ends.fetch().reshape(-1)]
-            if ends is None:
-                self._write_line(call, parts, {})
-                return
-            start = 0
-            for group, end in enumerate(ends):
-                if min(end - start, *call.a.shape, *call.b.shape) > 0:
-                    cut = _group(call.product.ragged, parts, group, start, end)
-                    self._write_line(call, cut, {"group": group, "groups": len(ends)})
-                else:
-                    self.skip("empty group")
-                start = end
-
-    def _write_line(self, call: Call, parts: dict[str, Part | None], more: dict[str, Any]) -> None:
-        product, files = call.product, []
-        record: dict[str, Any] = {
-            "record_version": RECORD_VERSION,
-            "id": f"r{self.rank}-{self._trace.lines:06d}",
-            "op": product.op,
-        }
-
-        def entry(part: Part) -> dict[str, Any]:
-            fields, file = tensor_record(part.view, part.strides, part.offset, part.transposed, self._hashes)
-            files.append(file)
-            return fields
-
-        for operand in ("a", "b", "c"):
-            part = parts[operand]
-            if part is not None:
-                record[operand] = entry(part)
-        out = parts["out"]
-        assert out is not None
-        record["out"] = self._output(out, files)
-        wide = out.view.dtype is torch.float64
-        scalars = {n: _scalar(v, wide) for n, v in product.scalars.items()}
-        scales = {n: p for n in ("scale_a", "scale_b") if (p := parts[n]) is not None}
-        for side, scale in scales.items():
-            if all(s.view.numel() == 1 for s in scales.values()):
-                scalars[side] = _scalar(float(scale.view), False)
-            else:
-                flat = scale._replace(view=scale.view.reshape(-1), strides=scale.strides or (1,))
-                record[side] = entry(flat)
-        if scalars:
-            record["scalars"] = scalars
-        record.update(call.fields)
-        record.update(more)
-        if self._max_bytes is not None:
-            new = {f.name: f.size for f in files if self._trace.is_new(f)}
-            if self._trace.bytes + sum(new.values()) + len(self._trace.line(record)) > self._max_bytes:
-                self._full = True
-                self.skip("max_bytes")
-                return
-        for file in files:
-            self._trace.store(file)
-        self._trace.append(record)
-        with self._lock:
-            self._recorded += 1
-
-    def _output(self, out: Part, files: list[TensorFile]) -> dict[str, Any]:
-        view = out.view.contiguous()
-        record: dict[str, Any] = {"format": FORMATS[view.dtype], "shape": list(view.shape)}
-        record["sha256"] = sha256(data(view)).hexdigest()
-        if self._outputs == "full":
-            files.append(tensor_file(name(view.dtype), view.shape, data(view)))
-            record["file"] = files[-1].name
-        elif self._outputs == "samples":
-            chosen = torch.tensor(sample_indices(view.numel()), dtype=torch.int64)
-            rows = view.reshape(-1, 1).view(torch.uint8).reshape(-1, view.element_size())
-            record["samples"] = {"indices": "default", "data": bytes(data(rows[chosen])).hex()}
-        return record
+            _warn(f"{what}: {type(error).__name__}: {error}")
 
 
-def _part(kept: Kept | None) -> Part | None:
-    return None if kept is None else Part(kept.fetch(), kept.strides, kept.offset, kept.transposed)
-
-
-def _group(ragged: str, parts: dict[str, Part | None], group: int, start: int, end: int) -> dict[str, Part | None]:
-    """One group of a grouped product: along the ragged size from start to end, else the group's own matrix."""
-    axes = {"m": {"a": 1, "out": 1}, "n": {"b": 2, "out": 2}, "k": {"a": 2, "b": 1}}[ragged]
-    cut = dict(parts)
-    for operand in ("a", "b", "out"):
-        part = parts[operand]
-        assert part is not None
-        cut[operand] = part.slice(axes[operand], start, end) if operand in axes else part.slice(0, group, group + 1)
-    return cut
-
-
-def _bare(product: Product) -> Product:
-    """Without the program's tensors, which must not live longer because of us."""
-    return Product(product.op, None, None, None, scalars=product.scalars, ragged=product.ragged)  # type: ignore[arg-type]
-
-
-def _scalar(value: float, wide: bool) -> str:
-    """A number by its bits, rounded as torch rounds alpha and beta: to f64 for f64 results, else to f32."""
-    if wide:
-        return f"f64:0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016x}"
-    try:
-        packed = struct.pack("<f", value)
-    except OverflowError:
-        packed = struct.pack("<f", math.copysign(math.inf, value))
-    return f"f32:0x{struct.unpack('<I', packed)[0]:08x}"
+def _distinct(view: Any) -> int:
+    """How many elements of a view are copied: those along strides of 0 once."""
+    count = 1
+    for size, stride in zip(view.shape, view.stride()):
+        count *= 1 if stride == 0 and size > 1 else size
+    return count
 
 
 def _rank() -> tuple[int, int]:

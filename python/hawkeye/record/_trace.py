@@ -24,6 +24,8 @@ from ._merkle import Merkle
 TRACE_VERSION = "1.0"
 NO_HASH = "0" * 64
 MANIFEST = "manifest.json"
+# Members of the manifest that say how the trace is sealed; the root stands for all others.
+_SEALING = ("facts", "ranks", "root", "sealed")
 
 
 class TensorFile(NamedTuple):
@@ -54,12 +56,23 @@ def merkle_root(hashes: Sequence[str]) -> str:
     return tree.root().hex()
 
 
+def facts_hash(manifest: Mapping[str, Any]) -> str:
+    """The hash of everything that a manifest says but how it is sealed: its JSON without white space."""
+    facts = {name: value for name, value in manifest.items() if name not in _SEALING}
+    return sha256(json.dumps(facts, separators=(",", ":")).encode("ascii")).hexdigest()
+
+
+def index_file(rank: int) -> str:
+    """The name of a rank's index."""
+    return f"rank-{rank:04d}.jsonl"
+
+
 class TraceWriter:
     """The trace of one process. Every rank of a run opens the same folder and writes an index of its own."""
 
     def __init__(self, folder: Path, *, rank: int, world: int, about: Mapping[str, Any]) -> None:
         self.folder, self.rank, self.world = folder, rank, world
-        self.file = f"rank-{rank:04d}.jsonl"
+        self.file = index_file(rank)
         #: bytes of the tensor files and lines written
         self.bytes = 0
         self.last = NO_HASH
@@ -91,34 +104,19 @@ class TraceWriter:
 
     def is_new(self, file: TensorFile) -> bool:
         """Whether a file is not in the trace yet."""
-        return file.name not in self._known and not self._path(file.name).exists()
-
-    def _path(self, name: str) -> Path:
-        return self.folder / "tensors" / name[:2] / f"{name}.safetensors"
+        return file.name not in self._known and not tensor_path(self.folder, file.name).exists()
 
     def store(self, file: TensorFile) -> None:
         """Write a tensor file, unless it is there."""
-        if not self.is_new(file):
-            self._known.add(file.name)
-            return
-        path = self._path(file.name)
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        temporary = self.folder / "tensors" / f".writing-{self.rank:04d}"
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        try:
-            _write_all(descriptor, file.header)
-            _write_all(descriptor, file.data)
-        finally:
-            os.close(descriptor)
-        temporary.rename(path)
+        if self.is_new(file):
+            store(self.folder, self.rank, file)
+            self._written.append(file.name)
+            self.bytes += file.size
         self._known.add(file.name)
-        self._written.append(file.name)
-        self.bytes += file.size
 
     def line(self, record: Mapping[str, Any]) -> bytes:
         """What append will write for a record, with its newline."""
-        chained = {**record, "seq": self._merkle.count, "prev": self.last}
-        return json.dumps(chained, separators=(",", ":"), allow_nan=False).encode("ascii") + b"\n"
+        return line_text(record, self._merkle.count, self.last)
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Write the record's line. Its tensor files must be stored."""
@@ -133,12 +131,12 @@ class TraceWriter:
         """Bring everything to the disk and say in the manifest that this rank is complete; the trace's root."""
         folders = {self.folder, self.folder / "tensors"}
         for name in self._written:
-            path = self._path(name)
-            _sync(path)
+            path = tensor_path(self.folder, name)
+            sync(path)
             folders.add(path.parent)
         os.fsync(self._index)
         for folder in folders:
-            _sync(folder)
+            sync(folder)
         entry = {"rank": self.rank, "file": self.file, "lines": self.lines, "last": self.last, "root": self.root()}
         root = self._update_manifest(entry, coverage, about)
         self.close()
@@ -164,10 +162,12 @@ class TraceWriter:
             manifest.update(about)
             if entry is not None:
                 manifest["ranks"] = sorted([*manifest["ranks"], entry], key=lambda e: e["rank"])
-                manifest["coverage"] = _sum(manifest.get("coverage"), coverage)
-            ranks = manifest["ranks"]
-            manifest["root"] = merkle_root([e["root"] for e in ranks])
+                manifest["coverage"] = added(manifest.get("coverage"), coverage)
+            ranks = manifest.pop("ranks")
+            manifest["facts"] = facts_hash(manifest)
+            manifest["root"] = merkle_root([manifest["facts"], *(e["root"] for e in ranks)])
             manifest["sealed"] = len(ranks) == self.world
+            manifest["ranks"] = ranks
             temporary = self.folder / f".{MANIFEST}-{self.rank:04d}"
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             try:
@@ -176,21 +176,50 @@ class TraceWriter:
             finally:
                 os.close(descriptor)
             temporary.rename(path)
-            _sync(self.folder)
+            sync(self.folder)
         return str(manifest["root"])
 
 
-def _sum(a: Mapping[str, Any] | None, b: Mapping[str, Any]) -> dict[str, Any]:
-    """The coverage of several ranks: numbers added, nested objects likewise, words kept."""
+def added(a: Mapping[str, Any] | None, b: Mapping[str, Any]) -> dict[str, Any]:
+    """The coverage of several ranks: numbers added, nested objects likewise; what one does not know, all do not."""
     total: dict[str, Any] = dict(a or {})
     for name, value in b.items():
+        before = total.get(name)
         if isinstance(value, Mapping):
-            total[name] = _sum(total.get(name), value)
+            total[name] = added(before, value)
         elif isinstance(value, int):
-            total[name] = total.get(name, 0) + value
+            total[name] = before if isinstance(before, str) else (before or 0) + value
         else:
             total[name] = value
     return total
+
+
+def tensor_path(folder: Path, name: str) -> Path:
+    """Where a tensor of that hash lies."""
+    return folder / "tensors" / name[:2] / f"{name}.safetensors"
+
+
+def store(folder: Path, rank: int, file: TensorFile) -> None:
+    """Write a tensor file. It has its name only when it is complete."""
+    path = tensor_path(folder, file.name)
+    temporary = folder / "tensors" / f".writing-{rank:04d}"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        _write_all(descriptor, file.header)
+        _write_all(descriptor, file.data)
+    finally:
+        os.close(descriptor)
+    try:
+        temporary.rename(path)
+    except FileNotFoundError:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        temporary.rename(path)
+
+
+def line_text(record: Mapping[str, Any], seq: int, prev: str) -> bytes:
+    """A record's line of an index, with its newline."""
+    chained = {**record, "seq": seq, "prev": prev}
+    return json.dumps(chained, separators=(",", ":"), allow_nan=False).encode("ascii") + b"\n"
 
 
 def _write_all(descriptor: int, data: bytes | memoryview) -> None:
@@ -199,7 +228,8 @@ def _write_all(descriptor: int, data: bytes | memoryview) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Bring a file or a folder to the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -1,0 +1,197 @@
+"""Kernel names in traces: what is read from a profile, and where the lines wait for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import hawkeye
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: nothing can be recorded")
+
+from hawkeye.record import _kernels, _recorder  # noqa: E402
+from hawkeye.record._kernels import Kernel, Seen, multiplies, seen  # noqa: E402
+from trace_check import Trace  # noqa: E402
+
+GEMM = "nvjet_tst_128x64_64x10_1x2_h_bz_TNT"
+REDUCE = "void cublasLt::splitKreduce_kernel<32, 16, int, float>(int)"
+
+
+def mark(number: int, tid: int, begin: float, end: float) -> dict[str, Any]:
+    return {"cat": "user_annotation", "name": f"hawkeye:{number}", "tid": tid, "ts": begin, "dur": end - begin}
+
+
+def launch(correlation: int, tid: int, at: float, cat: str = "cuda_runtime") -> dict[str, Any]:
+    return {"cat": cat, "name": "launch", "tid": tid, "ts": at, "dur": 1, "args": {"correlation": correlation}}
+
+
+def kernel(correlation: int, name: str, at: float) -> dict[str, Any]:
+    args = {"correlation": correlation, "grid": [correlation, 1, 1], "block": [128, 1, 1]}
+    return {"cat": "kernel", "name": name, "tid": 7, "ts": at, "dur": 1, "args": args}
+
+
+def test_kernels_belong_to_the_marks_of_their_thread() -> None:
+    events = [
+        {"cat": "cpu_op", "name": "aten::mm", "tid": 1, "ts": 0, "dur": 5},
+        {"cat": "user_annotation", "name": "the program's own", "tid": 1, "ts": 0, "dur": 500},
+        {"name": "process_name", "ph": "M"},
+        mark(2, 1, 30.5, 40.0),
+        mark(1, 1, 10.0, 20.0),
+        mark(3, 2, 12.0, 14.0),  # another thread, at the same time
+        mark(-1, 1, 50.0, 60.0),
+        launch(101, 1, 11.0),
+        launch(102, 1, 19.0, "cuda_driver"),
+        launch(103, 2, 13.0),
+        launch(104, 1, 35.0),
+        launch(105, 1, 25.0),  # under no mark
+        launch(106, 1, 55.0),  # seen, and not recorded
+        launch(107, 3, 13.0),  # a thread without marks
+        launch(108, 1, 45.0),
+        kernel(102, REDUCE, 210.0),
+        kernel(101, GEMM, 200.0),  # kernels start in another order than they are listed
+        kernel(103, "gemv2T_kernel_val", 205.0),
+        kernel(104, "ampere_sgemm_32x32_sliced1x4_tn", 300.0),
+        kernel(105, GEMM, 250.0),
+        kernel(106, GEMM, 400.0),
+        kernel(107, "void dot_kernel<float, 128>", 410.0),
+        kernel(108, "void at::native::vectorized_elementwise_kernel<4>", 420.0),
+    ]
+    found = seen(events)
+    assert found.calls == {
+        1: [Kernel(GEMM, [101, 1, 1], [128, 1, 1]), Kernel(REDUCE, [102, 1, 1], [128, 1, 1])],
+        2: [Kernel("ampere_sgemm_32x32_sliced1x4_tn", [104, 1, 1], [128, 1, 1])],
+        3: [Kernel("gemv2T_kernel_val", [103, 1, 1], [128, 1, 1])],
+    }
+    assert found.missed == 2  # 105 and 107
+
+
+def test_names_of_kernels_that_multiply() -> None:
+    import json
+
+    from conftest import GOLDENS
+
+    cases = map(json.loads, (GOLDENS / "h200-torch2.11.jsonl").read_text(encoding="utf-8").splitlines())
+    for case in cases:
+        names = case.get("kernels", [])
+        assert sum(map(multiplies, names)) in (1, 2) if names else True, names
+    for other in (
+        REDUCE,
+        "void at::native::reduce_kernel<512, 1>",
+        "void at::native::elementwise_kernel<128, 2>",
+        "memset",
+    ):
+        assert not multiplies(other)
+    for other in ("triton_tem_fused_mm_3", "triton_mm", "cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16"):
+        assert multiplies(other)
+
+
+class Profile:
+    """In the place of torch's profiler: every marked call ran the kernels of ``names``."""
+
+    broken = False
+    missed = 1
+    stopped = 0
+
+    def __init__(self) -> None:
+        if self.broken:
+            raise RuntimeError("the program profiles itself")
+        _marks.clear()
+
+    def stop(self) -> None:
+        type(self).stopped += 1
+        self.marks = list(_marks)
+
+    def read(self) -> Seen:
+        return Seen({n: [Kernel(f"gemm_{n}", [n, 2, 3], [4, 5, 6])] for n in self.marks if n > 0}, self.missed)
+
+
+_marks: list[int] = []
+
+
+@pytest.fixture
+def profiled(monkeypatch: Any) -> type[Profile]:
+    from contextlib import contextmanager
+
+    @contextmanager
+    def marked(number: int) -> Any:
+        _marks.append(number)
+        yield
+
+    monkeypatch.setattr(_recorder._kernels, "Profile", Profile)
+    monkeypatch.setattr(_recorder._kernels, "mark", marked)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(Profile, "broken", False)
+    monkeypatch.setattr(Profile, "stopped", 0)
+    return Profile
+
+
+def products(rec: Any) -> None:
+    for _ in range(3):
+        torch.ones(2, 2) @ torch.ones(2, 2)
+        torch.ones(3, 2) @ torch.ones(2, 3)
+        rec.step()
+
+
+@pytest.mark.parametrize("fraction", [1.0, 0.5])
+def test_lines_get_the_kernels_of_their_calls(tmp_path: Path, profiled: Any, fraction: float) -> None:
+    with hawkeye.record(tmp_path / "run.hawk", kernels=True, fraction=fraction, display=False) as rec:
+        products(rec)
+    trace = Trace(tmp_path / "run.hawk")
+    assert [line["kernels"] for line in trace.lines] == [[f"gemm_{n + 1}"] for n in range(len(trace.lines))]
+    assert trace.lines[-1]["launches"] == [{"grid": [len(trace.lines), 2, 3], "block": [4, 5, 6]}]
+    coverage = trace.manifest["coverage"]
+    assert coverage["named"] == coverage["recorded"] == len(trace.lines)
+    assert coverage["missed"] == coverage["steps"]["sampled"] == profiled.stopped
+    assert fraction == 1 or -1 in _marks or coverage["skipped"]["fraction"] == 6 - len(trace.lines)
+
+
+def test_a_step_without_a_profile_is_recorded_without_names(tmp_path: Path, profiled: Any, monkeypatch: Any) -> None:
+    with (
+        pytest.warns(RuntimeWarning, match="the program profiles itself"),
+        hawkeye.record(tmp_path / "run.hawk", kernels=True, display=False) as rec,
+    ):
+        torch.ones(2, 2) @ torch.ones(2, 2)
+        monkeypatch.setattr(Profile, "broken", True)
+        rec.step()
+        torch.ones(2, 2) @ torch.ones(2, 2)
+        rec.step()
+    trace = Trace(tmp_path / "run.hawk")
+    assert ["kernels" in line for line in trace.lines] == [True, False]
+    coverage = trace.manifest["coverage"]
+    assert (coverage["recorded"], coverage["named"], coverage["missed"]) == (2, 1, "not measured")
+
+
+def test_max_bytes_counts_lines_that_wait(tmp_path: Path, profiled: Any) -> None:
+    folder = tmp_path / "run.hawk"
+    with hawkeye.record(folder, kernels=True, max_bytes=30_000, display=False):
+        for _ in range(20):
+            torch.randn(4, 4) @ torch.randn(4, 4)
+    trace = Trace(folder)
+    size = sum(p.stat().st_size for p in folder.rglob("*") if p.suffix in (".safetensors", ".jsonl"))
+    assert 0 < len(trace.lines) < 20
+    assert size <= 30_000
+    assert trace.manifest["coverage"]["skipped"]["max_bytes"] == 20 - len(trace.lines)
+
+
+def test_without_a_gpu_nothing_is_named(tmp_path: Path) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    with hawkeye.record(tmp_path / "run.hawk", kernels=True, display=False):
+        torch.ones(2, 2) @ torch.ones(2, 2)
+    trace = Trace(tmp_path / "run.hawk")
+    assert "kernels" not in trace.lines[0]
+    assert trace.manifest["coverage"]["missed"] == "not measured"
+
+
+def test_a_profile_of_torch_can_be_read(tmp_path: Path) -> None:
+    """torch's own profiler with marks, as far as there is no GPU: no kernels, and no error."""
+    with torch.autograd.profiler.profile() as profile, _kernels.mark(3):
+        torch.ones(2, 2) @ torch.ones(2, 2)
+    path = tmp_path / "profile.json"
+    profile.export_chrome_trace(str(path))
+    import json
+
+    events = json.loads(path.read_text())["traceEvents"]
+    assert any(event.get("name") == "hawkeye:3" and event["cat"] == "user_annotation" for event in events)
+    assert seen(events) == Seen({}, 0)
