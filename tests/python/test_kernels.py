@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: nothing can be recorded")
 
 from hawkeye.record import _kernels, _recorder  # noqa: E402
-from hawkeye.record._kernels import Kernel, Seen, multiplies, seen  # noqa: E402
+from hawkeye.record._profile import Kernel, Seen, multiplies, read, seen  # noqa: E402
 from trace_check import Trace  # noqa: E402
 
 GEMM = "nvjet_tst_128x64_64x10_1x2_h_bz_TNT"
@@ -67,8 +68,6 @@ def test_kernels_belong_to_the_marks_of_their_thread() -> None:
 
 
 def test_names_of_kernels_that_multiply() -> None:
-    import json
-
     from conftest import GOLDENS
 
     cases = map(json.loads, (GOLDENS / "h200-torch2.11.jsonl").read_text(encoding="utf-8").splitlines())
@@ -87,10 +86,9 @@ def test_names_of_kernels_that_multiply() -> None:
 
 
 class Profile:
-    """In the place of torch's profiler: every marked call ran the kernels of ``names``."""
+    """In the place of torch's profiler: every marked call ran one kernel, named after its number, and one more ran."""
 
     broken = False
-    missed = 1
     stopped = 0
 
     def __init__(self) -> None:
@@ -98,19 +96,27 @@ class Profile:
             raise RuntimeError("the program profiles itself")
         _marks.clear()
 
-    def stop(self) -> None:
+    def stop(self) -> Path:
         type(self).stopped += 1
-        self.marks = list(_marks)
+        events = [kernel(0, GEMM, 0.0)]
+        for n in _marks:
+            events += [
+                mark(n, 1, 10.0 * n, 10.0 * n + 5),
+                launch(n, 1, 10.0 * n + 1),
+                kernel(n, f"gemm_{n}", 10.0 * n + 9),
+            ]
+        path = self.folder / f"{self.stopped}.json"
+        path.write_text(json.dumps({"traceEvents": events}))
+        return path
 
-    def read(self) -> Seen:
-        return Seen({n: [Kernel(f"gemm_{n}", [n, 2, 3], [4, 5, 6])] for n in self.marks if n > 0}, self.missed)
+    folder = Path()
 
 
 _marks: list[int] = []
 
 
 @pytest.fixture
-def profiled(monkeypatch: Any) -> type[Profile]:
+def profiled(monkeypatch: Any, tmp_path: Path) -> type[Profile]:
     from contextlib import contextmanager
 
     @contextmanager
@@ -122,6 +128,7 @@ def profiled(monkeypatch: Any) -> type[Profile]:
     monkeypatch.setattr(_recorder._kernels, "mark", marked)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(Profile, "broken", False)
+    monkeypatch.setattr(Profile, "folder", tmp_path)
     monkeypatch.setattr(Profile, "stopped", 0)
     return Profile
 
@@ -139,15 +146,16 @@ def test_lines_get_the_kernels_of_their_calls(tmp_path: Path, profiled: Any, fra
         products(rec)
     trace = Trace(tmp_path / "run.hawk")
     assert [line["kernels"] for line in trace.lines] == [[f"gemm_{n + 1}"] for n in range(len(trace.lines))]
-    assert trace.lines[-1]["launches"] == [{"grid": [len(trace.lines), 2, 3], "block": [4, 5, 6]}]
+    assert trace.lines[-1]["launches"] == [{"grid": [len(trace.lines), 1, 1], "block": [128, 1, 1]}]
     coverage = trace.manifest["coverage"]
     assert coverage["named"] == coverage["recorded"] == len(trace.lines)
     assert coverage["missed"] == coverage["steps"]["sampled"] == profiled.stopped
+    assert not list(tmp_path.glob("*.json"))
     assert fraction == 1 or -1 in _marks or coverage["skipped"]["fraction"] == 6 - len(trace.lines)
 
 
 def test_a_step_without_a_profile_is_recorded_without_names(tmp_path: Path, profiled: Any, monkeypatch: Any) -> None:
-    with (
+    with (  # noqa: PT031
         pytest.warns(RuntimeWarning, match="the program profiles itself"),
         hawkeye.record(tmp_path / "run.hawk", kernels=True, display=False) as rec,
     ):
@@ -190,8 +198,6 @@ def test_a_profile_of_torch_can_be_read(tmp_path: Path) -> None:
         torch.ones(2, 2) @ torch.ones(2, 2)
     path = tmp_path / "profile.json"
     profile.export_chrome_trace(str(path))
-    import json
-
     events = json.loads(path.read_text())["traceEvents"]
     assert any(event.get("name") == "hawkeye:3" and event["cat"] == "user_annotation" for event in events)
-    assert seen(events) == Seen({}, 0)
+    assert read(path) == Seen({}, 0)

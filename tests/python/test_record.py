@@ -734,46 +734,53 @@ def test_max_bytes(folder: Path) -> None:
     assert rec.failure is None
 
 
-def test_dropping_and_waiting_when_memory_is_full(folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    from hawkeye.record._trace import TraceWriter
-
-    append = TraceWriter.append
-
-    def slow(self: Any, line: Any) -> None:
-        time.sleep(0.02)
-        append(self, line)
-
-    monkeypatch.setattr(TraceWriter, "append", slow)
+def test_dropping_and_waiting_when_memory_is_full(folder: Path, tmp_path: Path) -> None:
     a = torch.randn(32, 32)
     with record(folder, when_full="drop", pending_bytes=50_000):
-        for _ in range(30):
+        for _ in range(300):
             a @ a
     coverage = Trace(folder).manifest["coverage"]
     assert coverage["dropped"] > 0
-    assert coverage["recorded"] + coverage["dropped"] == 30
+    assert coverage["recorded"] + coverage["dropped"] == 300
     with record(tmp_path / "wait.hawk", pending_bytes=1):  # each larger than the room: one at a time
         for _ in range(5):
             a @ a
     assert len(Trace(tmp_path / "wait.hawk").lines) == 5
 
 
-def test_a_disk_that_fails_stops_the_recording_and_not_the_program(folder: Path, monkeypatch: Any) -> None:
-    from hawkeye.record._trace import TraceWriter
-
-    append = TraceWriter.append
-
-    def failing(self: Any, line: Any) -> None:
-        if self.lines == 3:
-            raise OSError(28, "No space left on device")
-        append(self, line)
-
-    monkeypatch.setattr(TraceWriter, "append", failing)
+def test_a_disk_that_fails_stops_the_recording_and_not_the_program(folder: Path) -> None:
+    """Files of at most 4,000 bytes: the index ends in the middle of a line."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
     a = torch.randn(4, 4)
-    with pytest.warns(RuntimeWarning, match="not sealed.*No space left"), record(folder) as rec:  # noqa: PT031
+    with pytest.warns(RuntimeWarning, match="not sealed.*File too large"):  # noqa: PT031
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4000, before[1]))
+        try:
+            rec = record(folder).__enter__()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
         for _ in range(10):
             assert same(a @ a, torch.mm(a, a))
+        rec.__exit__(None, None, None)
     assert isinstance(rec.failure, OSError)
-    assert len(Trace(folder, sealed=False).lines) == 3
+    trace = Trace(folder, sealed=False)
+    assert 2 <= len(trace.lines) < 10
+    assert trace.torn == 1
+
+
+def test_a_writing_process_that_dies_stops_the_recording_and_not_the_program(folder: Path) -> None:
+    a = torch.randn(4, 4)
+    with pytest.warns(RuntimeWarning, match=r"not sealed.*has ended \(status -9\)"), record(folder) as rec:  # noqa: PT031
+        a @ a
+        rec.step()
+        while rec.coverage()["recorded"] == 0:
+            time.sleep(0.01)
+        rec._writer._process.kill()
+        for _ in range(10):
+            assert same(a @ a, torch.mm(a, a))
+            rec.step()
+    assert isinstance(rec.failure, hawkeye.FileError)
+    assert len(Trace(folder, sealed=False).lines) == 1
 
 
 def test_a_fault_of_the_recorder_does_not_fail_the_program(folder: Path, monkeypatch: Any) -> None:

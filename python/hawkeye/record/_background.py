@@ -10,10 +10,12 @@ from typing import Any
 
 #: a longer step does not keep the thread from its work
 HELD_SECONDS = 1.0
+#: as much is taken at a time, or one item
+BATCH_BYTES = 64 << 20
 
 
 class Background:
-    """Calls ``work`` with one item after the other on a thread of its own.
+    """Calls ``work`` with the items in their order, several at a time, on a thread of its own.
 
     While it is held, it leaves what was queued since then: two threads that run Python take turns of milliseconds, and
     a sampled step would take several times as long. Memory that runs short ends that, and so does a second.
@@ -21,7 +23,7 @@ class Background:
     An exception of ``work`` stops it: it is kept in ``error``, and what is queued or comes later is thrown away.
     """
 
-    def __init__(self, work: Callable[[Any], None], limit: int) -> None:
+    def __init__(self, work: Callable[[list[Any]], None], limit: int) -> None:
         self.error: BaseException | None = None
         self._work, self._limit = work, limit
         self._items: deque[tuple[Any, int] | None] = deque()
@@ -93,19 +95,30 @@ class Background:
 
     def _run(self) -> None:
         while True:
+            items: list[Any] = []
+            taken, last = 0, False
             with self._changed:
                 while not (self._items and self._may_take()):
                     self._changed.wait(max(self._until - time.monotonic(), 0) + 0.01 if self._held else None)
-                entry = self._items.popleft()
-                self._free = max(self._free - 1, 0)
-            if entry is None:
-                return
-            item, nbytes = entry
+                while self._items and self._may_take() and not last:
+                    entry = self._items[0]
+                    if entry is not None and items and taken + entry[1] > BATCH_BYTES:
+                        break
+                    self._items.popleft()
+                    self._free = max(self._free - 1, 0)
+                    if entry is None:
+                        last = True
+                    else:
+                        items.append(entry[0])
+                        taken += entry[1]
+                        del entry
             try:
-                if self.error is None:
-                    self._work(item)
+                if self.error is None and items:
+                    self._work(items)
             except BaseException as error:
                 self.error = error
             finally:
-                del entry, item  # frees the copies before their room is given back
-                self.release(nbytes)
+                del items  # frees the copies before their room is given back
+                self.release(taken)
+            if last:
+                return

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -26,27 +28,61 @@ _REDUCTIONS = {
 }
 
 
+_KNOWN: dict[tuple[Any, ...], dict[str, Any]] = {}
+
+
+def _reader(name: str, otherwise: Callable[[], Any]) -> Callable[[], Any]:
+    """torch's own function behind a property, where it is called as in the versions known: it is called much."""
+    found: Callable[[], Any] = getattr(torch._C, name, None) or otherwise
+    return found
+
+
 def _tf32() -> bool:
     try:
-        return bool(_BACKEND.allow_tf32)
+        return bool(_read_tf32())
     except RuntimeError:  # set through the newer interface, which torch does not mix with this one
         return bool(_BACKEND.fp32_precision == "tf32")
 
 
+_read_tf32 = _reader("_get_cublas_allow_tf32", lambda: _BACKEND.allow_tf32)
+_read = {
+    "allow_fp16_accumulation": _reader("_get_cublas_allow_fp16_accumulation", lambda: False),
+    "deterministic": torch.are_deterministic_algorithms_enabled,
+}
+_read_reduction = {
+    dtype: _reader(f"_get_cublas_{name}", functools.partial(getattr, _BACKEND, name, False))
+    for dtype, name in _REDUCTIONS.items()
+}
+_read_preferred = _reader("_get_blas_preferred_backend", lambda: None)
+
+
 def flags(dtype: Any, fast: bool) -> dict[str, Any]:
-    """Of a call with operands of this dtype, at this moment."""
+    """Of a call with operands of this dtype, at this moment. Not to be changed: calls of the same flags share one."""
+    reduction = _read_reduction.get(dtype)
+    values = (
+        _tf32(),
+        _read["allow_fp16_accumulation"](),
+        _read["deterministic"](),
+        reduction() if reduction else False,
+        _read_preferred(),
+        fast,
+    )
+    found = _KNOWN.get(values)
+    if found is None:
+        found = _KNOWN[values] = _spelled(*values)
+    return found
+
+
+def _spelled(tf32: bool, f16: Any, deterministic: bool, reduction: Any, preferred: Any, fast: bool) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "allow_tf32": _tf32(),
-        "allow_fp16_accumulation": bool(getattr(_BACKEND, "allow_fp16_accumulation", False)),
+        "allow_tf32": tf32,
+        "allow_fp16_accumulation": bool(f16),
         "use_fast_accum": fast,
-        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "deterministic": deterministic,
+        "allow_reduced_precision_reduction": bool(reduction[0] if isinstance(reduction, tuple) else reduction),
     }
-    reduction = _REDUCTIONS.get(dtype)
-    value = getattr(_BACKEND, reduction, False) if reduction else False
-    found["allow_reduced_precision_reduction"] = bool(value[0] if isinstance(value, tuple) else value)
-    preferred = getattr(torch._C, "_get_blas_preferred_backend", None)
     if preferred is not None:
-        found["preferred_blas"] = str(preferred()).rpartition(".")[2].lower()
+        found["preferred_blas"] = str(preferred).rpartition(".")[2].lower()
     return found
 
 

@@ -1,53 +1,56 @@
-"""From calls to lines of the index: what the writing thread does."""
+"""From calls to lines of the index: what the writing process does. Without torch."""
 
 from __future__ import annotations
 
 import math
 import struct
-import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
+import numpy as np
 
 from ._answer import TraceFiller
-from ._keep import Hashes, Kept, Part, data, fetch, name
-from ._kernels import Kernel, Profile
-from ._ops import FORMATS, Product
+from ._part import Hashes, Part
+from ._profile import Kernel, read
 from ._sampling import sample_indices
-from ._trace import TensorFile, TraceWriter, tensor_file
+from ._trace import TensorFile, TraceWriter
 
 RECORD_VERSION = "1.0"
-OPERANDS = ("a", "b", "c", "scale_a", "scale_b", "ends")
+TENSORS = ("a", "b", "c", "scale_a", "scale_b", "ends", "out")
 # Of a line whose kernels are not known yet, so many bytes are set aside for them under max_bytes.
 _KERNELS_BYTES = 8192
 
 
-class Call(NamedTuple):
-    """What is kept of a call until it is written."""
+class Whole(NamedTuple):
+    """A call whose tensors are in the CPU's memory."""
 
     number: int  # of the mark in a profile
     op: str
     scalars: dict[str, float]
     ragged: str
     fields: dict[str, Any]
-    operands: list[Kept | None]  # in the order of OPERANDS
-    out: Kept
-    event: Any
-
-    @classmethod
-    def of(
-        cls, number: int, p: Product, fields: dict[str, Any], kept: list[Kept | None], out: Kept, event: Any
-    ) -> Call:
-        """Without the program's tensors, which must not live longer because of us."""
-        return cls(number, p.op, p.scalars, p.ragged, fields, kept, out, event)
+    tensors: list[Part | None]  # in the order of TENSORS
 
 
 class StepEnd(NamedTuple):
     """Comes behind the calls of a step whose lines wait for the names of kernels."""
 
-    profile: Profile | None
+    profile: Path | None  # torch's profile; to be removed when it is read
+
+
+class Tally(NamedTuple):
+    """What has become of the calls until now."""
+
+    recorded: int
+    named: int  # with kernels
+    missed: int  # kernels that multiply, of no call
+    profiled: int  # steps
+    skipped: dict[str, int]
+    bytes: int
+    full: bool  # max_bytes was reached
 
 
 class Lines:
@@ -61,38 +64,46 @@ class Lines:
         kernels: bool,
         max_bytes: int | None,
         keep: Callable[[int, int], bool],
-        skip: Callable[[str], None],
     ) -> None:
-        self.recorded = self.named = self.missed = self.profiled = 0
-        #: max_bytes was reached
-        self.full = False
+        self._recorded = self._named = self._missed = self._profiled = 0
+        self._full = False
+        self._skipped: Counter[str] = Counter()
         self._trace, self._outputs, self._kernels, self._max_bytes = trace, outputs, kernels, max_bytes
-        self._keep, self._skip = keep, skip
+        self._keep = keep
         self._hashes = Hashes()
         self._waiting: list[tuple[int, dict[str, Any]]] = []
         self._set_aside = 0
-        self._lock = threading.Lock()
 
-    def write(self, item: Call | StepEnd) -> None:
-        """One item of the queue."""
-        with torch.no_grad():
-            if isinstance(item, StepEnd):
-                self._name(item.profile)
-            else:
-                self._call(item)
+    def write(self, item: Whole | StepEnd) -> None:
+        """One call, or the end of a step."""
+        if isinstance(item, StepEnd):
+            self._name(item.profile)
+        else:
+            self._call(item)
 
     def finish(self) -> None:
         """Write lines that still wait; without kernels."""
         self._name(None)
 
-    def _call(self, call: Call) -> None:
-        found = fetch([*call.operands, call.out], call.event)
-        parts: dict[str, Part | None] = dict(zip((*OPERANDS, "out"), found))
+    def tally(self) -> Tally:
+        """What has become of the calls until now."""
+        return Tally(
+            self._recorded,
+            self._named,
+            self._missed,
+            self._profiled,
+            dict(self._skipped),
+            self._trace.bytes,
+            self._full,
+        )
+
+    def _call(self, call: Whole) -> None:
+        parts: dict[str, Part | None] = dict(zip(TENSORS, call.tensors))
         listed = parts.pop("ends")
         if listed is None:
             self._line(call, parts, {})
             return
-        ends = [int(end) for end in listed.flat().view]
+        ends = [int(end) for end in listed.flat().numbers(np.int32)]
         start = 0
         sizes = [part.shape for n, part in parts.items() if n in ("a", "b") and part is not None]
         for group, end in enumerate(ends):
@@ -100,10 +111,10 @@ class Lines:
                 cut = _group(call.ragged, parts, group, start, end)
                 self._line(call, cut, {"group": group, "groups": len(ends)})
             else:
-                self._skip("empty group")
+                self._skipped["empty group"] += 1
             start = end
 
-    def _line(self, call: Call, parts: Mapping[str, Part | None], more: dict[str, Any]) -> None:
+    def _line(self, call: Whole, parts: Mapping[str, Part | None], more: dict[str, Any]) -> None:
         files: list[TensorFile] = []
         record: dict[str, Any] = {"record_version": RECORD_VERSION, "id": "", "op": call.op}
 
@@ -119,11 +130,11 @@ class Lines:
         out = parts["out"]
         assert out is not None
         record["out"] = self._output(out, files)
-        scalars = {n: _scalar(v, out.view.dtype is torch.float64) for n, v in call.scalars.items()}
+        scalars = {n: _scalar(v, out.dtype == "float64") for n, v in call.scalars.items()}
         scales = {n: p for n in ("scale_a", "scale_b") if (p := parts[n]) is not None}
         for side, scale in scales.items():
-            if all(s.view.numel() == 1 for s in scales.values()):
-                scalars[side] = _scalar(float(scale.view), False)
+            if all(s.bits.size == 1 for s in scales.values()):
+                scalars[side] = f"f32:0x{int(scale.bits.reshape(-1)[0]):08x}"
             else:
                 record[side] = entry(scale.flat())
         if scalars:
@@ -133,8 +144,8 @@ class Lines:
         if not self._keep(record["step"], record["call"]):
             files.clear()
         if self._max_bytes is not None and not self._fits(record, files):
-            self.full = True
-            self._skip("max_bytes")
+            self._full = True
+            self._skipped["max_bytes"] += 1
             return
         for file in files:
             self._trace.store(file)
@@ -154,16 +165,15 @@ class Lines:
             self._set_aside += line
         return True
 
-    def _name(self, profile: Profile | None) -> None:
+    def _name(self, profile: Path | None) -> None:
         """Write the lines that wait, with the kernels that the profile saw."""
         waiting, self._waiting, self._set_aside = self._waiting, [], 0
         calls: dict[int, list[Kernel]] = {}
         if profile is not None:
-            found = profile.read()
-            calls = found.calls
-            with self._lock:
-                self.missed += found.missed
-                self.profiled += 1
+            calls, missed = read(profile)
+            profile.unlink()
+            self._missed += missed
+            self._profiled += 1
         for number, record in waiting:
             more: dict[str, Any] = {}
             if calls.get(number):
@@ -171,26 +181,23 @@ class Lines:
                 more["launches"] = [{"grid": k.grid, "block": k.block} for k in calls[number]]
                 if self._max_bytes is not None and len(str(more)) > _KERNELS_BYTES:
                     more = {}
-            self.named += bool(more)
+            self._named += bool(more)
             self._append({**record, **more})
 
     def _append(self, record: dict[str, Any]) -> None:
         record["id"] = f"r{self._trace.rank}-{self._trace.lines:06d}"
         self._trace.append(record)
-        with self._lock:
-            self.recorded += 1
+        self._recorded += 1
 
     def _output(self, out: Part, files: list[TensorFile]) -> dict[str, Any]:
-        view = out.view.contiguous()
-        record: dict[str, Any] = {"format": FORMATS[view.dtype], "shape": list(view.shape)}
-        record["sha256"] = sha256(data(view)).hexdigest()
+        record: dict[str, Any] = {"format": out.format, "shape": list(out.shape)}
+        record["sha256"] = sha256(out.data()).hexdigest()
         if self._outputs == "full":
-            files.append(tensor_file(name(view.dtype), view.shape, data(view)))
+            files.append(Part(out.bits, out.dtype, out.shape, out.strides, out.offset, False).file())
             record["file"] = files[-1].name
         elif self._outputs == "samples":
-            chosen = torch.tensor(sample_indices(view.numel()), dtype=torch.int64)
-            rows = view.reshape(-1, 1).view(torch.uint8).reshape(-1, view.element_size())
-            record["samples"] = {"indices": "default", "data": bytes(data(rows[chosen])).hex()}
+            chosen = out.bits.reshape(-1)[sample_indices(out.bits.size)]
+            record["samples"] = {"indices": "default", "data": chosen.tobytes().hex()}
         return record
 
 
@@ -214,8 +221,3 @@ def _scalar(value: float, wide: bool) -> str:
     except OverflowError:
         packed = struct.pack("<f", math.copysign(math.inf, value))
     return f"f32:0x{struct.unpack('<I', packed)[0]:08x}"
-
-
-def missed(lines: Lines, sampled: int) -> int | str:
-    """How many kernels of products no call explains; only where every sampled step was profiled."""
-    return lines.missed if lines.profiled and lines.profiled == sampled else "not measured"

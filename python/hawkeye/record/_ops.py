@@ -12,23 +12,12 @@ from typing import Any
 
 import torch
 
-from ._safetensors import DTYPES
+from . import _safetensors
 
 MAX_ELEMENTS = 1 << 31  # of a tensor, as a reader of traces allows
 
 #: hawkeye's names of the dtypes
-FORMATS = {
-    torch.float16: "f16",
-    torch.bfloat16: "bf16",
-    torch.float32: "f32",
-    torch.float64: "f64",
-    torch.float8_e4m3fn: "e4m3",
-    torch.float8_e5m2: "e5m2",
-    torch.int8: "s8",
-    torch.uint8: "u8",
-    torch.int32: "s32",
-}
-assert {str(dtype).rpartition(".")[2] for dtype in FORMATS} == set(DTYPES)
+FORMATS = {getattr(torch, name): form for name, form in _safetensors.FORMATS.items()}
 
 
 @dataclass

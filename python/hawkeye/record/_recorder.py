@@ -10,7 +10,7 @@ import threading
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,19 +18,20 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from .._challenge import Challenge
 from .._emulate import Running
-from .._errors import ArgumentError
+from .._errors import ArgumentError, Error
 from . import _answer, _flags, _kernels, _mode
 from ._background import Background
-from ._keep import Kept, now
-from ._lines import OPERANDS, Call, Lines, StepEnd, missed
+from ._keep import Call, Kept
+from ._lines import TENSORS, StepEnd, Tally
 from ._modules import Modules
 from ._ops import Overload, Product, Skip
+from ._process import Open
 from ._sampling import Sampling
 from ._size import Sizes, megabytes
-from ._trace import TraceWriter
+from ._writer import Writer
 
+OPERANDS = TENSORS[:-1]
 OUTPUTS = ("hash", "samples", "full")
 
 
@@ -56,7 +57,7 @@ class Recorder:
         display: bool,
     ) -> None:
         if answer is not None:
-            key, part = answer
+            part = answer[1]
             if not 0 < part <= 1:
                 raise ArgumentError(f"answer: want a key and a part above 0 and up to 1, not {part}.")
             if estimate or commit:
@@ -64,9 +65,6 @@ class Recorder:
             said = _answer.settings_of(Path(folder))
             every, fraction, seed = int(said["every"]), float(said["fraction"]), said["seed"]
             modules, outputs, kernels, max_bytes = said["modules"] or None, said["outputs"], said["kernels"], None
-            self._challenge: Challenge | None = Challenge(key, part)
-        else:
-            self._challenge = None
         if every < 1:
             raise ArgumentError(f"every: want a number of steps of at least 1, not {every}.")
         if not 0 < fraction <= 1:
@@ -111,7 +109,8 @@ class Recorder:
         self._emulated = 0
         self._paths_by_node: dict[int, tuple[int, str]] = {}
         self._profile: _kernels.Profile | None = None
-        self._lines: Lines | None = None
+        self._answer = answer
+        self._writer: Writer | None = None
         self._manual = self._warned = self._entered = False
 
     # ---- its life ----
@@ -140,37 +139,28 @@ class Recorder:
             "device": _flags.device(),
             "settings": self._settings,
         }
-        if self._challenge is not None:
-            self._trace: TraceWriter | _answer.TraceFiller = _answer.TraceFiller(self.folder, rank=self.rank)
-            keep: Callable[[int, int], bool] = self._answers
-            doing = f"answering for {self.folder}: the program runs again, and chosen tensors are added"
-        else:
-            self._trace = TraceWriter(self.folder, rank=self.rank, world=world, about=about)
-            keep = self._keeps_none if self._commit else self._keeps_all
-            doing = f"recording into {self.folder}"
-        self._lines = Lines(
-            self._trace,
-            outputs=self._outputs,
-            kernels=self._kernels,
-            max_bytes=self._max_bytes,
-            keep=keep,
-            skip=self.skip,
+        self._writer = Writer(
+            Open(
+                self.folder.absolute(),
+                self.rank,
+                world,
+                about,
+                self._outputs,
+                self._kernels,
+                self._max_bytes,
+                self._commit,
+                self._answer,
+            )
         )
-        self._background = Background(self._lines.write, self._pending_bytes)
-        if self._display and self._commit:
-            _say(f"{doing}; it will hold hashes alone")
-        elif self._display:
-            _say(f"{doing}; it will hold weights and activations of the program: keep it private")
-
-    def _keeps_all(self, _step: int, _call: int) -> bool:
-        return True
-
-    def _keeps_none(self, _step: int, _call: int) -> bool:
-        return False
-
-    def _answers(self, step: int, call: int) -> bool:
-        assert self._challenge is not None
-        return self._challenge.chosen(self.rank, step, call)
+        self._background = Background(self._writer.write, self._pending_bytes)
+        if not self._display:
+            return
+        if self._answer is not None:
+            _say(f"answering for {self.folder}: the program runs again, and the tensors that are asked for are added")
+        elif self._commit:
+            _say(f"recording into {self.folder}; it will hold hashes alone")
+        else:
+            _say(f"recording into {self.folder}; it will hold weights and activations of the program: keep it private")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
@@ -182,27 +172,26 @@ class Recorder:
             _mode.leave(self._mode)
         self._optimizers.remove()
         _active.discard(self)
-        if self._lines is not None:
+        if self._writer is not None:
             self._close("complete" if kind is None else kind.__name__)
         if self._display:
             _say(self.summary())
 
     def _close(self, ended: str) -> None:
-        assert self._lines is not None
+        assert self._writer is not None
         self._background.finish()
         self.failure = self._background.error
         try:
             if self.failure is None:
-                self._lines.finish()
+                self._writer.finish()
                 device = _flags.device()
-                if self._emulated and self._emulated >= self._lines.recorded:
+                if self._emulated and self._emulated >= self._writer.tally.recorded:
                     device.update(_flags.emulated(Running.machine))
-                about = {"device": device, "ended": ended}
-                self.root = self._trace.seal(self.coverage(), about)
-        except (OSError, _answer.DivergedError) as failure:
+                self.root = self._writer.seal(self.coverage(), {"device": device, "ended": ended})
+        except (OSError, Error, _answer.DivergedError) as failure:
             self.failure = failure
         finally:
-            self._trace.close()
+            self._writer.close()
         if isinstance(self.failure, _answer.DivergedError):
             _warn(f"The program did not do again what {self.folder} says, which is not answered for: {self.failure}")
         elif self.failure is not None:
@@ -215,17 +204,23 @@ class Recorder:
         (``kernels=True``); else nothing measured it.
         """
         with self._lock:
-            lines = self._lines
+            written = self._tally
+            measured = written.profiled and written.profiled == self._sampled
             found: dict[str, Any] = {
-                "recorded": lines.recorded if lines else 0,
-                "skipped": dict(sorted(self._skipped.items())),
+                "recorded": written.recorded,
+                "skipped": dict(sorted((self._skipped + Counter(written.skipped)).items())),
                 "dropped": self._dropped,
-                "missed": missed(lines, self._sampled) if lines else "not measured",
+                "missed": written.missed if measured else "not measured",
                 "steps": {"begun": self.current_step + 1, "sampled": self._sampled, "left_out": self._left_out},
             }
-            if lines and self._kernels:
-                found["named"] = lines.named
+            if self._kernels:
+                found["named"] = written.named
             return found
+
+    @property
+    def _tally(self) -> Tally:
+        """What the writing process has said last."""
+        return Tally(0, 0, 0, 0, {}, 0, False) if self._writer is None else self._writer.tally
 
     def summary(self) -> str:
         """What came of it, in a line."""
@@ -236,13 +231,13 @@ class Recorder:
         reasons = ", ".join(f"{name}: {count}" for name, count in c["skipped"].items())
         steps = f"{c['steps']['sampled']:,} sampled steps (of {c['steps']['begun']:,})"
         text = f"{c['recorded']:,} multiplications of {steps} "
-        text += "came out as in the trace" if self._challenge is not None else "recorded"
+        text += "came out as in the trace" if self._answer is not None else "recorded"
         if "named" in c:
             text += f", {c['named']:,} with their kernels"
         text += f", {skipped:,} skipped"
         if reasons:
             text += f" ({reasons})"
-        text += f", {c['dropped']:,} dropped, missed: {c['missed']}; {megabytes(self._trace.bytes)} in {self.folder}"
+        text += f", {c['dropped']:,} dropped, missed: {c['missed']}; {megabytes(self._tally.bytes)} in {self.folder}"
         return text + (f", root {self.root}" if self.root else ", not sealed")
 
     # ---- steps ----
@@ -265,10 +260,10 @@ class Recorder:
     def _begin_step(self) -> None:
         if not self._sampling.step(self.current_step):
             return
-        if self._lines is None:
+        if self._writer is None:
             assert self.sizes is not None
             self.sizes.begin()
-        elif self._background.error is not None or self._lines.full:
+        elif self._background.error is not None or self._tally.full:
             self._left_out += 1
             return
         else:
@@ -290,7 +285,7 @@ class Recorder:
             return
         self.listening = False
         self._modules.unwatch()
-        if self._lines is None:
+        if self._writer is None:
             return
         if self._kernels:
             self._background.put(StepEnd(self._end_profile()), 0)
@@ -306,15 +301,13 @@ class Recorder:
             self._profile = None
             self._fault(error, "The kernels of a step could not be recorded")
 
-    def _end_profile(self) -> _kernels.Profile | None:
+    def _end_profile(self) -> Path | None:
         profile, self._profile = self._profile, None
         try:
-            if profile is not None:
-                profile.stop()
+            return None if profile is None else profile.stop()
         except Exception as error:
             self._fault(error, "The kernels of a step could not be recorded")
             return None
-        return profile
 
     def _say_size(self) -> None:
         """After the first sampled step, what it takes, beside what there is room for."""
@@ -333,6 +326,8 @@ class Recorder:
         self.listening = False
         _mode.rest(self._mode)
         self._modules.unwatch()
+        if self._writer is not None:
+            self._writer.forget()
 
     @contextlib.contextmanager
     def attach(self) -> Iterator[Recorder]:
@@ -388,12 +383,11 @@ class Recorder:
                     result = func(*args, **kwargs)
             try:
                 with torch.no_grad(), _mode.hidden():
-                    out = Kept(product.view(result))
-                    event = now([out])
+                    item = Call.of(number, product, fields, operands, Kept(product.view(result)))
                 if Running.products != emulated:
                     fields["device"] = _flags.emulated(Running.machine)
                     self._emulated += 1
-                self._background.put(Call.of(number, product, fields, operands, out, event), room)
+                self._background.put(item, room)
                 queued = True
             except Exception as error:
                 self._fault(error)
@@ -423,8 +417,7 @@ class Recorder:
         if self.sizes is not None:
             self.sizes.add([v for v in views if v is not None], (batch, m, n, k), product.a.element_size())
             return None
-        assert self._lines is not None
-        if self._lines.full:
+        if self._tally.full:
             raise Skip("max_bytes")
         room = sum(_distinct(v) * v.element_size() for v in views if v is not None)
         self._step_bytes += room

@@ -19,6 +19,19 @@ DTYPES = {
     "int32": "I32",
 }
 
+#: hawkeye's names of them
+FORMATS = {
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float32": "f32",
+    "float64": "f64",
+    "float8_e4m3fn": "e4m3",
+    "float8_e5m2": "e5m2",
+    "int8": "s8",
+    "uint8": "u8",
+    "int32": "s32",
+}
+
 
 def header(dtype: str, shape: Sequence[int], nbytes: int) -> bytes:
     """All of the file before the elements: the JSON's length (8 bytes, little endian) and the JSON.

@@ -1,0 +1,178 @@
+"""The process that hashes and writes a trace: run beside the program, so that Python's lock is the program's alone.
+
+It reads requests from a socket, one after the other, and answers each. Tensors come in shared memory. Where the
+program's process is gone the socket ends, and so does this one: every line that is written is whole.
+"""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import struct
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .._challenge import Challenge
+from ._answer import TraceFiller
+from ._lines import Lines, StepEnd, Tally, Whole
+from ._memory import Memory
+from ._part import Part
+from ._trace import TraceWriter
+
+_LENGTH = struct.Struct("<Q")
+
+
+class Open(NamedTuple):
+    """The first request: where to write, and what."""
+
+    folder: Path
+    rank: int
+    world: int
+    about: dict[str, Any]
+    outputs: str
+    kernels: bool
+    max_bytes: int | None
+    commit: bool
+    answer: tuple[str, float] | None
+
+
+class Place(NamedTuple):
+    """A tensor in shared memory, and how the GPU saw it."""
+
+    at: int
+    dtype: str
+    size: int  # bytes an element
+    kept: tuple[int, ...]  # the shape of the dense tensor that is there
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    transposed: bool
+
+
+class Batch(NamedTuple):
+    """Calls and ends of steps in their order. The memory comes with the first batch that uses it."""
+
+    items: list[Any]  # a Whole with a Place for each Part, or a StepEnd
+    memory: int  # its size where there is a new one, else 0
+
+
+class Seal(NamedTuple):
+    """The last request; the answer is the root."""
+
+    coverage: dict[str, Any]
+    about: dict[str, Any]
+
+
+def send(channel: socket.socket, message: Any, descriptors: tuple[int, ...] = ()) -> None:
+    """One message, with descriptors."""
+    text = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    head = _LENGTH.pack(len(text))
+    if descriptors:
+        socket.send_fds(channel, [head], list(descriptors))
+    else:
+        channel.sendall(head)
+    channel.sendall(text)
+
+
+def receive(channel: socket.socket) -> tuple[Any, list[int]]:
+    """One message and its descriptors. Raises EOFError at the end. What it unpickles comes from the other end of a pair
+    of sockets that has no name."""
+    head, descriptors, _, _ = socket.recv_fds(channel, _LENGTH.size, 1)
+    head += _exactly(channel, _LENGTH.size - len(head)) if head else b""
+    if not head:
+        raise EOFError
+    return pickle.loads(_exactly(channel, _LENGTH.unpack(head)[0])), descriptors
+
+
+def _exactly(channel: socket.socket, count: int) -> bytes:
+    parts = []
+    while count:
+        part = channel.recv(min(count, 1 << 20))
+        if not part:
+            raise EOFError
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+class Server:
+    """Answers requests."""
+
+    def __init__(self) -> None:
+        self._memory: Memory | None = None
+
+    def answer(self, request: Any, descriptors: list[int]) -> Any:
+        """What is sent back."""
+        if isinstance(request, Open):
+            return self._open(request)
+        if isinstance(request, Batch):
+            if descriptors:
+                if self._memory is not None:
+                    self._memory.close()
+                self._memory = Memory(descriptors[0], request.memory)
+            for item in request.items:
+                self._lines.write(item if isinstance(item, StepEnd) else self._whole(item))
+            return self._lines.tally()
+        assert isinstance(request, Seal)
+        return self._trace.seal(request.coverage, request.about)
+
+    def _open(self, o: Open) -> None:
+        if o.answer is not None:
+            challenge: Challenge | None = Challenge(*o.answer)
+            self._trace: TraceWriter | TraceFiller = TraceFiller(o.folder, rank=o.rank)
+        else:
+            challenge = None
+            self._trace = TraceWriter(o.folder, rank=o.rank, world=o.world, about=o.about)
+
+        def keep(step: int, call: int) -> bool:
+            return challenge.chosen(o.rank, step, call) if challenge is not None else not o.commit
+
+        self._lines = Lines(self._trace, outputs=o.outputs, kernels=o.kernels, max_bytes=o.max_bytes, keep=keep)
+
+    def finish(self) -> Tally:
+        """Before the seal: lines that still wait."""
+        self._lines.finish()
+        return self._lines.tally()
+
+    def _whole(self, call: Whole) -> Whole:
+        parts: list[Part | None] = []
+        places: list[Place | None] = call.tensors  # type: ignore[assignment]  # until here
+        for place in places:
+            if place is None:
+                parts.append(None)
+                continue
+            count = place.size
+            for size in place.kept:
+                count *= size
+            memory = memoryview(b"") if count == 0 else self._view()[place.at : place.at + count]
+            parts.append(Part.of(memory, place.dtype, place.size, *place[3:]))
+        return call._replace(tensors=parts)
+
+    def _view(self) -> memoryview:
+        assert self._memory is not None
+        return self._memory.view
+
+
+FINISH = "finish"
+
+
+def main(descriptor: int) -> None:
+    """Serve until the socket ends."""
+    channel = socket.socket(fileno=descriptor)
+    server = Server()
+    while True:
+        try:
+            request, descriptors = receive(channel)
+        except (EOFError, ConnectionError):
+            sys.exit(0)
+        try:
+            answer = server.finish() if request == FINISH else server.answer(request, descriptors)
+        except Exception as error:
+            answer = error
+        try:
+            send(channel, answer)
+        except (BrokenPipeError, ConnectionError):
+            sys.exit(0)
+        except Exception as error:  # an error that cannot be pickled
+            send(channel, RuntimeError(f"{type(error).__name__}: {error}"))

@@ -1,0 +1,167 @@
+"""The program's end of the writing process: batches of copies go there, and what became of them comes back."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .._errors import FileError
+from ._keep import Call, Kept
+from ._lines import StepEnd, Tally, Whole
+from ._memory import Memory, Pinned, room
+from ._process import FINISH, Batch, Open, Place, Seal, receive, send
+
+# As little as possible of the program's surroundings: its folder may hold a module called like one of Python's.
+_START = "import sys; sys.path[0] = sys.argv[1]; from hawkeye.record._process import main; main(int(sys.argv[2]))"
+_LEAST_MEMORY = 1 << 20
+
+
+class Writer:
+    """Starts the process and speaks with it. Requests are answered one after the other, each before the next."""
+
+    def __init__(self, start: Open) -> None:
+        here, there = socket.socketpair()
+        package = str(Path(__file__).resolve().parents[2])
+        try:
+            # A session of its own: Ctrl-C is the program's, and the trace must still be ended then.
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _START, package, str(there.fileno())],
+                pass_fds=[there.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            here.close()
+            raise FileError(f"The process that writes the trace could not be started: {error}.") from error
+        finally:
+            there.close()
+        self._channel = here
+        self._memory: Memory | None = None
+        self._pinned: Pinned | None = None
+        self.tally = Tally(0, 0, 0, 0, {}, 0, False)
+        try:
+            self._ask(start)
+        except BaseException:
+            self.close()
+            raise
+
+    def write(self, items: Sequence[Call | StepEnd]) -> None:
+        """Bring copies to the CPU's memory, and have lines written of them."""
+        sizes = [_bytes(item) for item in items]
+        total = sum(sizes)
+        descriptors: tuple[int, ...] = ()
+        if total > (self._memory.size if self._memory is not None else 0):
+            descriptors = self._grow(total, any(isinstance(i, Call) and i.event is not None for i in items))
+        sent: list[Any] = []
+        at, streams = 0, set()
+        with torch.no_grad():
+            for item, size in zip(items, sizes):
+                if isinstance(item, StepEnd):
+                    sent.append(item)
+                    continue
+                stream = _behind(item)
+                if stream is not None:
+                    streams.add(stream)
+                with contextlib.nullcontext() if stream is None else torch.cuda.stream(stream):
+                    sent.append(self._placed(item, at))
+                at += size
+            for stream in streams:
+                stream.synchronize()  # after that copies may also be freed, though their memory is another stream's
+        self.tally = self._ask(Batch(sent, self._memory.size if descriptors and self._memory else 0), descriptors)
+
+    def _grow(self, total: int, lock: bool) -> tuple[int, ...]:
+        size = _LEAST_MEMORY
+        while size < total:
+            size *= 2
+        self._free()
+        self._memory = Memory.new(size)
+        self._pinned = Pinned(self._memory, lock=lock)
+        return (self._memory.descriptor,)
+
+    def _placed(self, call: Call, at: int) -> Whole:
+        """Start copies of a call into shared memory."""
+        places: list[Any] = []
+        for kept in call.tensors:
+            if kept is None:
+                places.append(None)
+                continue
+            copy = kept.copy
+            count = copy.numel() * copy.element_size()
+            if count:
+                assert self._pinned is not None
+                target = self._pinned.bytes[at : at + count].view(copy.dtype).view(copy.shape)
+                target.copy_(copy, non_blocking=True)
+            name = str(copy.dtype).rpartition(".")[2]
+            shape = tuple(copy.shape)
+            places.append(
+                Place(at, name, copy.element_size(), shape, kept.shape, kept.strides, kept.offset, kept.transposed)
+            )
+            at += room(count)
+        return Whole(call.number, call.op, call.scalars, call.ragged, call.fields, places)
+
+    def finish(self) -> None:
+        """Have lines written that still wait for the end of their step."""
+        self.tally = self._ask(FINISH)
+
+    def seal(self, coverage: dict[str, Any], about: dict[str, Any]) -> str:
+        """End the trace; its root."""
+        return str(self._ask(Seal(coverage, about)))
+
+    def close(self) -> None:
+        """End the process. A trace that was not sealed stays so."""
+        self._channel.close()
+        self._process.wait()
+        self._free()
+
+    def forget(self) -> None:
+        """In a forked child of the program: leave the process to the parent."""
+        self._channel.close()
+
+    def _free(self) -> None:
+        if self._pinned is not None:
+            self._pinned.close()
+        if self._memory is not None:
+            with contextlib.suppress(BufferError):
+                self._memory.close()
+        self._memory = self._pinned = None
+
+    def _ask(self, request: Any, descriptors: tuple[int, ...] = ()) -> Any:
+        try:
+            send(self._channel, request, descriptors)
+            answer, _ = receive(self._channel)
+        except (EOFError, OSError) as error:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(10)
+            status = self._process.returncode
+            raise FileError(f"The process that writes the trace has ended (status {status}).") from error
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+
+def _bytes(item: Call | StepEnd) -> int:
+    """What an item takes of the shared memory."""
+    if isinstance(item, StepEnd):
+        return 0
+    return sum(room(k.copy.numel() * k.copy.element_size()) for k in item.tensors if isinstance(k, Kept))
+
+
+_streams: dict[Any, Any] = {}
+
+
+def _behind(call: Call) -> Any:
+    """A stream beside the program's on which the call's copies are there; None where they are on the CPU."""
+    if call.event is None:
+        return None
+    device = next(k.copy.device for k in call.tensors if k is not None and k.copy.is_cuda)
+    if device not in _streams:
+        _streams[device] = torch.cuda.Stream(device)
+    _streams[device].wait_event(call.event)
+    return _streams[device]
