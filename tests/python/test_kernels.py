@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import hawkeye
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: nothing can be recorded")
 
-from hawkeye.record import _kernels, _recorder  # noqa: E402
-from hawkeye.record._profile import Kernel, Seen, multiplies, read, seen  # noqa: E402
+from hawkeye.record import _recorder  # noqa: E402
+from hawkeye.record._profile import Kernel, Seen, Taken, multiplies, seen  # noqa: E402
 from trace_check import Trace  # noqa: E402
 
 GEMM = "nvjet_tst_128x64_64x10_1x2_h_bz_TNT"
 REDUCE = "void cublasLt::splitKreduce_kernel<32, 16, int, float>(int)"
 
 
-def mark(number: int, tid: int, begin: float, end: float) -> dict[str, Any]:
-    return {"cat": "user_annotation", "name": f"hawkeye:{number}", "tid": tid, "ts": begin, "dur": end - begin}
+MARK = "at::cuda::(anonymous namespace)::spin_kernel(long)"
 
 
 def launch(correlation: int, tid: int, at: float, cat: str = "cuda_runtime") -> dict[str, Any]:
@@ -32,39 +32,57 @@ def kernel(correlation: int, name: str, at: float) -> dict[str, Any]:
     return {"cat": "kernel", "name": name, "tid": 7, "ts": at, "dur": 1, "args": args}
 
 
-def test_kernels_belong_to_the_marks_of_their_thread() -> None:
-    events = [
-        {"cat": "cpu_op", "name": "aten::mm", "tid": 1, "ts": 0, "dur": 5},
-        {"cat": "user_annotation", "name": "the program's own", "tid": 1, "ts": 0, "dur": 500},
-        {"name": "process_name", "ph": "M"},
-        mark(2, 1, 30.5, 40.0),
-        mark(1, 1, 10.0, 20.0),
-        mark(3, 2, 12.0, 14.0),  # another thread, at the same time
-        mark(-1, 1, 50.0, 60.0),
-        launch(101, 1, 11.0),
-        launch(102, 1, 19.0, "cuda_driver"),
-        launch(103, 2, 13.0),
-        launch(104, 1, 35.0),
-        launch(105, 1, 25.0),  # under no mark
-        launch(106, 1, 55.0),  # seen, and not recorded
-        launch(107, 3, 13.0),  # a thread without marks
-        launch(108, 1, 45.0),
-        kernel(102, REDUCE, 210.0),
-        kernel(101, GEMM, 200.0),  # kernels start in another order than they are listed
-        kernel(103, "gemv2T_kernel_val", 205.0),
-        kernel(104, "ampere_sgemm_32x32_sliced1x4_tn", 300.0),
-        kernel(105, GEMM, 250.0),
-        kernel(106, GEMM, 400.0),
-        kernel(107, "void dot_kernel<float, 128>", 410.0),
-        kernel(108, "void at::native::vectorized_elementwise_kernel<4>", 420.0),
+def marked(first: int, tid: int, begin: float, end: float) -> list[dict[str, Any]]:
+    """The two marks of a call; first and first + 1 are their correlations."""
+    return [
+        launch(first, tid, begin),
+        kernel(first, MARK, begin + 100),
+        launch(first + 1, tid, end),
+        kernel(first + 1, MARK, end + 100),
     ]
-    found = seen(events)
-    assert found.calls == {
-        1: [Kernel(GEMM, [101, 1, 1], [128, 1, 1]), Kernel(REDUCE, [102, 1, 1], [128, 1, 1])],
-        2: [Kernel("ampere_sgemm_32x32_sliced1x4_tn", [104, 1, 1], [128, 1, 1])],
-        3: [Kernel("gemv2T_kernel_val", [103, 1, 1], [128, 1, 1])],
-    }
-    assert found.missed == 2  # 105 and 107
+
+
+EVENTS = [
+    {"cat": "cpu_op", "name": "aten::mm", "tid": 1, "ts": 0, "dur": 5},
+    {"name": "process_name", "ph": "M"},
+    {"cat": "cuda_runtime", "name": "cudaDeviceSynchronize", "tid": 1, "ts": 900, "dur": 1, "args": {"cbid": 3}},
+    *marked(3, 1, 30.5, 40.0),
+    *marked(1, 1, 10.0, 20.0),
+    *marked(5, 2, 12.0, 14.0),  # another thread, at the same time
+    *marked(7, 1, 50.0, 60.0),
+    launch(101, 1, 11.0),
+    launch(102, 1, 19.0, "cuda_driver"),
+    launch(103, 2, 13.0),
+    launch(104, 1, 35.0),
+    launch(105, 1, 25.0),  # between two calls
+    launch(106, 1, 55.0),  # seen, and not recorded
+    launch(107, 3, 13.0),  # a thread without marks
+    launch(108, 1, 45.0),
+    kernel(102, REDUCE, 210.0),
+    kernel(101, GEMM, 200.0),  # kernels start in another order than they are listed
+    kernel(103, "gemv2T_kernel_val", 205.0),
+    kernel(104, "ampere_sgemm_32x32_sliced1x4_tn", 300.0),
+    kernel(105, GEMM, 250.0),
+    kernel(106, GEMM, 400.0),
+    kernel(107, "void dot_kernel<float, 128>", 410.0),
+    kernel(108, "void at::native::vectorized_elementwise_kernel<4>", 420.0),
+]
+FIRST = {
+    1: [Kernel(GEMM, [101, 1, 1], [128, 1, 1]), Kernel(REDUCE, [102, 1, 1], [128, 1, 1])],
+    2: [Kernel("ampere_sgemm_32x32_sliced1x4_tn", [104, 1, 1], [128, 1, 1])],
+}
+SECOND = {3: [Kernel("gemv2T_kernel_val", [103, 1, 1], [128, 1, 1])]}
+
+
+def test_kernels_stand_between_the_marks_of_their_thread() -> None:
+    assert seen(EVENTS, {1: [1, 2, -1], 2: [3]}) == Seen(FIRST | SECOND, 2, True)  # missed: 105 and 107
+
+
+def test_a_thread_whose_marks_are_not_all_there_has_no_kernels() -> None:
+    found = seen(EVENTS, {1: [1, 2, -1, -1], 2: [3]})
+    assert found.calls == SECOND
+    assert not found.whole
+    assert not seen([e for e in EVENTS if e.get("cat") != "kernel"], {1: [1], 2: [3]}).whole
 
 
 def test_names_of_kernels_that_multiply() -> None:
@@ -90,46 +108,37 @@ class Profile:
 
     broken = False
     stopped = 0
+    folder = Path()
+    marks: ClassVar[list[int]] = []
 
     def __init__(self) -> None:
         if self.broken:
             raise RuntimeError("the program profiles itself")
-        _marks.clear()
+        self.marks.clear()
 
-    def stop(self) -> Path:
+    @contextmanager
+    def mark(self, number: int) -> Any:
+        self.marks.append(number)
+        yield
+
+    def stop(self) -> Taken:
         type(self).stopped += 1
-        events = [kernel(0, GEMM, 0.0)]
-        for n in _marks:
-            events += [
-                mark(n, 1, 10.0 * n, 10.0 * n + 5),
-                launch(n, 1, 10.0 * n + 1),
-                kernel(n, f"gemm_{n}", 10.0 * n + 9),
-            ]
+        events = [kernel(999, GEMM, 0.0)]
+        for i, n in enumerate(self.marks):
+            events += marked(2 * i + 2000, 1, 10.0 * i, 10.0 * i + 5)
+            events += [launch(i + 1000, 1, 10.0 * i + 1), kernel(i + 1000, f"gemm_{n}", 10.0 * i)]
         path = self.folder / f"{self.stopped}.json"
         path.write_text(json.dumps({"traceEvents": events}))
-        return path
-
-    folder = Path()
-
-
-_marks: list[int] = []
+        return Taken(path, {1: list(self.marks)})
 
 
 @pytest.fixture
 def profiled(monkeypatch: Any, tmp_path: Path) -> type[Profile]:
-    from contextlib import contextmanager
-
-    @contextmanager
-    def marked(number: int) -> Any:
-        _marks.append(number)
-        yield
-
     monkeypatch.setattr(_recorder._kernels, "Profile", Profile)
-    monkeypatch.setattr(_recorder._kernels, "mark", marked)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(Profile, "broken", False)
-    monkeypatch.setattr(Profile, "folder", tmp_path)
     monkeypatch.setattr(Profile, "stopped", 0)
+    monkeypatch.setattr(Profile, "folder", tmp_path)
     return Profile
 
 
@@ -146,12 +155,12 @@ def test_lines_get_the_kernels_of_their_calls(tmp_path: Path, profiled: Any, fra
         products(rec)
     trace = Trace(tmp_path / "run.hawk")
     assert [line["kernels"] for line in trace.lines] == [[f"gemm_{n + 1}"] for n in range(len(trace.lines))]
-    assert trace.lines[-1]["launches"] == [{"grid": [len(trace.lines), 1, 1], "block": [128, 1, 1]}]
+    assert all(line["launches"][0]["block"] == [128, 1, 1] for line in trace.lines)
     coverage = trace.manifest["coverage"]
     assert coverage["named"] == coverage["recorded"] == len(trace.lines)
     assert coverage["missed"] == coverage["steps"]["sampled"] == profiled.stopped
     assert not list(tmp_path.glob("*.json"))
-    assert fraction == 1 or -1 in _marks or coverage["skipped"]["fraction"] == 6 - len(trace.lines)
+    assert fraction == 1 or -1 in Profile.marks or coverage["skipped"]["fraction"] == 6 - len(trace.lines)
 
 
 def test_a_step_without_a_profile_is_recorded_without_names(tmp_path: Path, profiled: Any, monkeypatch: Any) -> None:
@@ -190,14 +199,3 @@ def test_without_a_gpu_nothing_is_named(tmp_path: Path) -> None:
     trace = Trace(tmp_path / "run.hawk")
     assert "kernels" not in trace.lines[0]
     assert trace.manifest["coverage"]["missed"] == "not measured"
-
-
-def test_a_profile_of_torch_can_be_read(tmp_path: Path) -> None:
-    """torch's own profiler with marks, as far as there is no GPU: no kernels, and no error."""
-    with torch.autograd.profiler.profile() as profile, _kernels.mark(3):
-        torch.ones(2, 2) @ torch.ones(2, 2)
-    path = tmp_path / "profile.json"
-    profile.export_chrome_trace(str(path))
-    events = json.loads(path.read_text())["traceEvents"]
-    assert any(event.get("name") == "hawkeye:3" and event["cat"] == "user_annotation" for event in events)
-    assert read(path) == Seen({}, 0)

@@ -980,15 +980,17 @@ for turn in range(int(sys.argv[2])):
     child = os.fork()
     if child == 0:
         with hawkeye.record(os.path.join(sys.argv[1], f"{turn}.hawk"), display=False) as rec:
-            w = torch.randn(16, 16)
-            os.write(starting, b".")
+            w, begun = torch.randn(16, 16), False
             while True:
                 w.copy_(torch.randn(4, 16).t() @ torch.randn(4, 16))
                 rec.step()
+                if not begun and rec.coverage()["recorded"]:
+                    begun = os.write(starting, b".") == 1
     os.read(started, 1)
     time.sleep(choose.random() / 10)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
+time.sleep(2)  # what the writing processes have in hand they write to its end
 """
 
 

@@ -71,6 +71,9 @@ class TraceFiller:
         self.last = sha256(text[:-1]).hexdigest()
         self.lines += 1
 
+    def describe(self, facts: Mapping[str, Any]) -> None:
+        """Nothing: the manifest was published."""
+
     def seal(self, coverage: Mapping[str, Any], about: Mapping[str, Any]) -> str:
         """Bring the tensors to the disk; the trace's root, which is as it was."""
         if self._index.readline():

@@ -11,7 +11,7 @@ from typing import Any
 #: a longer step does not keep the thread from its work
 HELD_SECONDS = 1.0
 #: as much is taken at a time, or one item
-BATCH_BYTES = 64 << 20
+BATCH_BYTES = 16 << 20
 
 
 class Background:

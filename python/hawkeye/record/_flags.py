@@ -91,6 +91,11 @@ def emulated(machine: str) -> dict[str, str]:
     return {**MACHINES[machine], "emulated": machine}
 
 
+def cpu() -> dict[str, str]:
+    """The device of a product of CPU tensors."""
+    return {"device": "cpu", "cpu": f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}"}
+
+
 def device() -> dict[str, str]:
     """What results depend on besides operands and flags. Names the GPU only where the program has used one."""
     from importlib.metadata import PackageNotFoundError, version
@@ -106,8 +111,7 @@ def device() -> dict[str, str]:
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         facts["gpu"] = torch.cuda.get_device_name()
     else:
-        facts["device"] = "cpu"
-        facts["cpu"] = f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}"
+        facts.update(cpu())
     for name in _ENVIRONMENT:
         if name in os.environ:
             facts[name] = os.environ[name]

@@ -55,5 +55,14 @@ def now(kept: Iterable[Kept | None]) -> Any:
     """An event of the caller's stream behind the copies; None where all are on the CPU."""
     for k in kept:
         if k is not None and k.copy.is_cuda:
-            return torch.cuda.current_stream(k.copy.device).record_event()
+            number = torch._C._cuda_getCurrentStream(k.copy.get_device())
+            stream = _streams.get(number)
+            if stream is None:
+                stream = _streams[number] = torch.cuda.Stream(
+                    stream_id=number[0], device_index=number[1], device_type=number[2]
+                )
+            return stream.record_event()
     return None
+
+
+_streams: dict[tuple[int, int, int], Any] = {}

@@ -7,14 +7,13 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ._answer import TraceFiller
 from ._part import Hashes, Part
-from ._profile import Kernel, read
+from ._profile import Kernel, Taken, read
 from ._sampling import sample_indices
 from ._trace import TensorFile, TraceWriter
 
@@ -38,7 +37,13 @@ class Whole(NamedTuple):
 class StepEnd(NamedTuple):
     """Comes behind the calls of a step whose lines wait for the names of kernels."""
 
-    profile: Path | None  # torch's profile; to be removed when it is read
+    profile: Taken | None
+
+
+class About(NamedTuple):
+    """What is known now of the trace as a whole, for the manifest."""
+
+    facts: dict[str, Any]
 
 
 class Tally(NamedTuple):
@@ -74,9 +79,11 @@ class Lines:
         self._waiting: list[tuple[int, dict[str, Any]]] = []
         self._set_aside = 0
 
-    def write(self, item: Whole | StepEnd) -> None:
+    def write(self, item: Whole | StepEnd | About) -> None:
         """One call, or the end of a step."""
-        if isinstance(item, StepEnd):
+        if isinstance(item, About):
+            self._trace.describe(item.facts)
+        elif isinstance(item, StepEnd):
             self._name(item.profile)
         else:
             self._call(item)
@@ -165,15 +172,16 @@ class Lines:
             self._set_aside += line
         return True
 
-    def _name(self, profile: Path | None) -> None:
+    def _name(self, profile: Taken | None) -> None:
         """Write the lines that wait, with the kernels that the profile saw."""
         waiting, self._waiting, self._set_aside = self._waiting, [], 0
         calls: dict[int, list[Kernel]] = {}
         if profile is not None:
-            calls, missed = read(profile)
-            profile.unlink()
-            self._missed += missed
-            self._profiled += 1
+            found = read(profile)
+            profile.path.unlink()
+            calls = found.calls
+            self._missed += found.missed
+            self._profiled += found.whole
         for number, record in waiting:
             more: dict[str, Any] = {}
             if calls.get(number):

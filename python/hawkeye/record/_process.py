@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from .._challenge import Challenge
 from ._answer import TraceFiller
-from ._lines import Lines, StepEnd, Tally, Whole
+from ._lines import About, Lines, StepEnd, Tally, Whole
 from ._memory import Memory
 from ._part import Part
 from ._trace import TraceWriter
@@ -36,6 +36,12 @@ class Open(NamedTuple):
     commit: bool
     answer: tuple[str, float] | None
 
+    def trace(self, begun: bool) -> TraceWriter | TraceFiller:
+        """What is written to. It is begun in the program's process, which is told at once what is wrong with it."""
+        if self.answer is not None:
+            return TraceFiller(self.folder, rank=self.rank)
+        return TraceWriter(self.folder, rank=self.rank, world=self.world, about=self.about, begun=begun)
+
 
 class Place(NamedTuple):
     """A tensor in shared memory, and how the GPU saw it."""
@@ -53,7 +59,7 @@ class Place(NamedTuple):
 class Batch(NamedTuple):
     """Calls and ends of steps in their order. The memory comes with the first batch that uses it."""
 
-    items: list[Any]  # a Whole with a Place for each Part, or a StepEnd
+    items: list[Any]  # a Whole with a Place for each Part, a StepEnd, or an About
     memory: int  # its size where there is a new one, else 0
 
 
@@ -112,18 +118,14 @@ class Server:
                     self._memory.close()
                 self._memory = Memory(descriptors[0], request.memory)
             for item in request.items:
-                self._lines.write(item if isinstance(item, StepEnd) else self._whole(item))
+                self._lines.write(item if isinstance(item, (StepEnd, About)) else self._whole(item))
             return self._lines.tally()
         assert isinstance(request, Seal)
         return self._trace.seal(request.coverage, request.about)
 
     def _open(self, o: Open) -> None:
-        if o.answer is not None:
-            challenge: Challenge | None = Challenge(*o.answer)
-            self._trace: TraceWriter | TraceFiller = TraceFiller(o.folder, rank=o.rank)
-        else:
-            challenge = None
-            self._trace = TraceWriter(o.folder, rank=o.rank, world=o.world, about=o.about)
+        challenge = None if o.answer is None else Challenge(*o.answer)
+        self._trace = o.trace(begun=True)
 
         def keep(step: int, call: int) -> bool:
             return challenge.chosen(o.rank, step, call) if challenge is not None else not o.commit

@@ -1,20 +1,19 @@
 """Reading a profile of torch's: which kernels each call ran. Without torch.
 
-Launches fall into the marks of their thread by time, and kernels belong to launches by their correlation. Kernels of a
-matrix product under no mark are products that the recorder did not see.
+Launches of a thread fall between its marks by time, and kernels belong to launches by their correlation. Kernels of a
+matrix product between no marks are products that the recorder did not see.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
 from collections import defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-#: what the name of a mark begins with; the call's number follows
-MARK = "hawkeye:"
+# The kernel of torch.cuda._sleep, which stands before and after each call.
+_MARK = "spin_kernel"
 _LAUNCHES = ("cuda_runtime", "cuda_driver")
 # How the kernels of cuBLAS, cuBLASLt, CUTLASS, MAGMA and Triton's templates are called (docs/rules.md); not the kernels
 # that only add up a split product's parts.
@@ -38,52 +37,54 @@ class Kernel(NamedTuple):
     block: list[int]
 
 
+class Taken(NamedTuple):
+    """A profile that was taken."""
+
+    path: Path  #: in Chrome's format; to be removed when it is read
+    marks: dict[int, list[int]]  #: by the system's number of a thread, the numbers of the calls that it made
+
+
 class Seen(NamedTuple):
     """What a profile says."""
 
-    calls: dict[int, list[Kernel]]  #: by the number of the mark, in the order of their start
-    missed: int  #: kernels that multiply under no mark
+    calls: dict[int, list[Kernel]]  #: by the number of the call, in the order of their start
+    missed: int  #: kernels that multiply, of no call
+    whole: bool  #: every call was found
 
 
-def read(path: Path) -> Seen:
-    """What a profile in Chrome's format says."""
-    return seen(json.loads(path.read_text(encoding="utf-8", errors="replace"))["traceEvents"])
+def read(taken: Taken) -> Seen:
+    """What a profile says."""
+    events = json.loads(taken.path.read_text(encoding="utf-8", errors="replace"))["traceEvents"]
+    return seen(events, taken.marks)
 
 
-def seen(events: list[dict[str, Any]]) -> Seen:
+def seen(events: list[dict[str, Any]], marks: dict[int, list[int]]) -> Seen:
     """The same, of its events."""
-    marks: dict[Any, list[tuple[float, float, int]]] = defaultdict(list)
-    launches: list[dict[str, Any]] = []
-    kernels: list[dict[str, Any]] = []
+    kernels = [e for e in events if e.get("cat") == "kernel"]
+    names = {e["args"]["correlation"]: e["name"] for e in kernels}
+    launches: dict[int, list[tuple[float, int]]] = defaultdict(list)
     for event in events:
-        kind = event.get("cat")
-        if kind == "user_annotation" and event["name"].startswith(MARK):
-            begin, number = float(event["ts"]), int(event["name"][len(MARK) :])
-            marks[event["tid"]].append((begin, begin + float(event["dur"]), number))
-        elif kind in _LAUNCHES:
-            launches.append(event)
-        elif kind == "kernel":
-            kernels.append(event)
-    starts = {}
-    for tid, found in marks.items():
-        found.sort()
-        starts[tid] = [begin for begin, _, _ in found]
-    owner: dict[int, int] = {}
-    for event in launches:
         number = event.get("args", {}).get("correlation")
-        if number is None:
+        if event.get("cat") in _LAUNCHES and number is not None:
+            launches[event["tid"]].append((float(event["ts"]), number))
+    owner: dict[int, int] = {}
+    whole = True
+    for thread, calls in marks.items():
+        found = launches.get(thread, [])
+        found.sort()
+        at = [i for i, (_, number) in enumerate(found) if _MARK in names.get(number, "")]
+        if len(at) != 2 * len(calls):  # the program uses that kernel too, or the profiler lost some
+            whole = False
             continue
-        at, tid = float(event["ts"]), event["tid"]
-        index = bisect_right(starts.get(tid, ()), at) - 1
-        if index >= 0 and at <= marks[tid][index][1]:
-            owner[number] = marks[tid][index][2]
-    calls: dict[int, list[Kernel]] = defaultdict(list)
+        for call, begin, end in zip(calls, at[::2], at[1::2]):
+            owner.update((number, call) for _, number in found[begin : end + 1])
+    ran: dict[int, list[Kernel]] = defaultdict(list)
     missed = 0
     for event in sorted(kernels, key=lambda e: float(e["ts"])):
         args = event["args"]
-        call = owner.get(args["correlation"])
-        if call is None:
+        call = owner.get(args["correlation"], 0)
+        if call == 0:
             missed += multiplies(event["name"])
-        elif call >= 0:
-            calls[call].append(Kernel(event["name"], list(args["grid"]), list(args["block"])))
-    return Seen(dict(calls), missed)
+        elif call > 0 and _MARK not in event["name"]:
+            ran[call].append(Kernel(event["name"], list(args["grid"]), list(args["block"])))
+    return Seen(dict(ran), missed, whole)

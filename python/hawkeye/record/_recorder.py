@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 import sys
@@ -23,10 +24,11 @@ from .._errors import ArgumentError, Error
 from . import _answer, _flags, _kernels, _mode
 from ._background import Background
 from ._keep import Call, Kept
-from ._lines import TENSORS, StepEnd, Tally
+from ._lines import TENSORS, About, StepEnd, Tally
 from ._modules import Modules
 from ._ops import Overload, Product, Skip
 from ._process import Open
+from ._profile import Taken
 from ._sampling import Sampling
 from ._size import Sizes, megabytes
 from ._writer import Writer
@@ -133,10 +135,12 @@ class Recorder:
     def _open(self, world: int) -> None:
         from .._version import version
 
+        device = _flags.device()
+        self._gpu_named = "gpu" in device
         about = {
             "hawkeye": version(),
             "torch": str(torch.__version__),
-            "device": _flags.device(),
+            "device": device,
             "settings": self._settings,
         }
         self._writer = Writer(
@@ -289,6 +293,9 @@ class Recorder:
             return
         if self._kernels:
             self._background.put(StepEnd(self._end_profile()), 0)
+        if not self._gpu_named and torch.cuda.is_initialized():
+            self._gpu_named = True
+            self._background.put(About({"device": _flags.device()}), 0)
         self._background.go()
         if self._sampled == 1 and self._display and not self._commit:
             self._say_size()
@@ -301,7 +308,7 @@ class Recorder:
             self._profile = None
             self._fault(error, "The kernels of a step could not be recorded")
 
-    def _end_profile(self) -> Path | None:
+    def _end_profile(self) -> Taken | None:
         profile, self._profile = self._profile, None
         try:
             return None if profile is None else profile.stop()
@@ -353,7 +360,7 @@ class Recorder:
         """Run an operator that multiplies and is not recorded, so that its kernels do not count as missed."""
         if self._profile is None:
             return func(*args, **kwargs)
-        with _kernels.mark(-1):
+        with self._profile.mark(-1):
             return func(*args, **kwargs)
 
     def call(self, func: Any, known: Overload, args: Any, kwargs: Any) -> Any:
@@ -379,7 +386,7 @@ class Recorder:
                 with self._lock:
                     self._marks += 1
                     number = self._marks
-                with _kernels.mark(number):
+                with self._profile.mark(number):
                     result = func(*args, **kwargs)
             try:
                 with torch.no_grad(), _mode.hidden():
@@ -419,7 +426,7 @@ class Recorder:
             return None
         if self._tally.full:
             raise Skip("max_bytes")
-        room = sum(_distinct(v) * v.element_size() for v in views if v is not None)
+        room = sum(_distinct(v) * v.itemsize for v in views if v is not None)
         self._step_bytes += room
         room += batch * m * n * 8  # of the output, at most 8 bytes an element
         if not self._background.reserve(room, self._wait):
@@ -441,6 +448,8 @@ class Recorder:
         }
         if recomputed:
             fields["recomputed"] = True
+        if not product.a.is_cuda and torch.cuda.is_initialized():
+            fields["device"] = _flags.cpu()  # the trace's is the GPU
         return product, fields, operands, room
 
     def _where(self) -> tuple[str, bool, bool]:
@@ -471,10 +480,10 @@ class Recorder:
 
 def _distinct(view: Any) -> int:
     """How many elements of a view are copied: those along strides of 0 once."""
-    count = 1
-    for size, stride in zip(view.shape, view.stride()):
-        count *= 1 if stride == 0 and size > 1 else size
-    return count
+    strides = view.stride()
+    if 0 not in strides:
+        return int(view.numel())
+    return math.prod(size for size, stride in zip(view.shape, strides) if stride or size < 1)
 
 
 def _rank() -> tuple[int, int]:

@@ -70,7 +70,7 @@ def index_file(rank: int) -> str:
 class TraceWriter:
     """The trace of one process. Every rank of a run opens the same folder and writes an index of its own."""
 
-    def __init__(self, folder: Path, *, rank: int, world: int, about: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, *, rank: int, world: int, about: Mapping[str, Any], begun: bool = False) -> None:
         self.folder, self.rank, self.world = folder, rank, world
         self.file = index_file(rank)
         #: bytes of the tensor files and lines written
@@ -80,6 +80,9 @@ class TraceWriter:
         self._merkle = Merkle()
         self._known: set[str] = set()
         self._written: list[str] = []  # fsynced when the trace is sealed
+        if begun:  # by another object, which has written nothing
+            self._index = os.open(folder / self.file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            return
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if world == 1 and any(folder.iterdir()):  # of several ranks others may be here already
@@ -126,6 +129,10 @@ class TraceWriter:
         self.last = digest.hexdigest()
         self._merkle.add(digest.digest())
         self.bytes += len(text)
+
+    def describe(self, facts: Mapping[str, Any]) -> None:
+        """Say in the manifest what was not known when the trace began."""
+        self._update_manifest(None, {}, facts)
 
     def seal(self, coverage: Mapping[str, Any], about: Mapping[str, Any]) -> str:
         """Bring everything to the disk and say in the manifest that this rank is complete; the trace's root."""

@@ -13,8 +13,9 @@ from typing import Any
 import torch
 
 from .._errors import FileError
+from ._background import BATCH_BYTES
 from ._keep import Call, Kept
-from ._lines import StepEnd, Tally, Whole
+from ._lines import About, StepEnd, Tally, Whole
 from ._memory import Memory, Pinned, room
 from ._process import FINISH, Batch, Open, Place, Seal, receive, send
 
@@ -27,6 +28,7 @@ class Writer:
     """Starts the process and speaks with it. Requests are answered one after the other, each before the next."""
 
     def __init__(self, start: Open) -> None:
+        start.trace(begun=False).close()
         here, there = socket.socketpair()
         package = str(Path(__file__).resolve().parents[2])
         try:
@@ -45,14 +47,10 @@ class Writer:
         self._channel = here
         self._memory: Memory | None = None
         self._pinned: Pinned | None = None
+        self._start: Open | None = start  # sent with the first request: until then the process takes its time to begin
         self.tally = Tally(0, 0, 0, 0, {}, 0, False)
-        try:
-            self._ask(start)
-        except BaseException:
-            self.close()
-            raise
 
-    def write(self, items: Sequence[Call | StepEnd]) -> None:
+    def write(self, items: Sequence[Call | StepEnd | About]) -> None:
         """Bring copies to the CPU's memory, and have lines written of them."""
         sizes = [_bytes(item) for item in items]
         total = sum(sizes)
@@ -63,7 +61,7 @@ class Writer:
         at, streams = 0, set()
         with torch.no_grad():
             for item, size in zip(items, sizes):
-                if isinstance(item, StepEnd):
+                if isinstance(item, (StepEnd, About)):
                     sent.append(item)
                     continue
                 stream = _behind(item)
@@ -77,7 +75,7 @@ class Writer:
         self.tally = self._ask(Batch(sent, self._memory.size if descriptors and self._memory else 0), descriptors)
 
     def _grow(self, total: int, lock: bool) -> tuple[int, ...]:
-        size = _LEAST_MEMORY
+        size = BATCH_BYTES if lock else _LEAST_MEMORY  # locking pages takes time, and is done once or twice
         while size < total:
             size *= 2
         self._free()
@@ -133,6 +131,9 @@ class Writer:
         self._memory = self._pinned = None
 
     def _ask(self, request: Any, descriptors: tuple[int, ...] = ()) -> Any:
+        if self._start is not None:
+            start, self._start = self._start, None
+            self._ask(start)
         try:
             send(self._channel, request, descriptors)
             answer, _ = receive(self._channel)
@@ -146,9 +147,9 @@ class Writer:
         return answer
 
 
-def _bytes(item: Call | StepEnd) -> int:
+def _bytes(item: Call | StepEnd | About) -> int:
     """What an item takes of the shared memory."""
-    if isinstance(item, StepEnd):
+    if isinstance(item, (StepEnd, About)):
         return 0
     return sum(room(k.copy.numel() * k.copy.element_size()) for k in item.tensors if isinstance(k, Kept))
 
