@@ -32,7 +32,7 @@ func (r *replay) explain(ctx context.Context, v Verdict, choice choice) (Verdict
 	if r.options.unexplained || r.options.trying {
 		return v, nil
 	}
-	determined := !choice.searched && !choice.uncertain
+	determined := choice.determined()
 	near, err := r.nearest(ctx)
 	if err != nil || len(near) == 0 {
 		return v, err
@@ -47,7 +47,7 @@ func (r *replay) explain(ctx context.Context, v Verdict, choice choice) (Verdict
 		if d.MissingProducts == r.k%64 && d.MissingProducts > 0 && r.splits(found.beside.trial) {
 			wanted = knownFaultBits
 		}
-		if found.own {
+		if found.own || choice.elsewhere != "" {
 			wanted = math.Inf(1)
 		}
 		enough := determined || found.beside.evident-math.Log2(float64(max(found.tried, 1))) >= wanted
@@ -80,7 +80,7 @@ func (r *replay) explain(ctx context.Context, v Verdict, choice choice) (Verdict
 	if len(best.differing) == 0 {
 		return v, nil
 	}
-	if r.identified(best, d) {
+	if choice.elsewhere == "" && r.identified(best, d) {
 		t := best.trial
 		v.Outcome, v.Plan, v.ProfileID, v.Profile = Wrong, r.describe(t.candidate), t.profile.ID(), t.profile.JSON()
 		v.Comparison = comparisonOf(r, best)

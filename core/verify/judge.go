@@ -88,6 +88,10 @@ func (r *replay) judge(v Verdict, choice choice, w weighed) Verdict {
 			}
 		}
 	}
+	if choice.elsewhere != "" && v.Outcome == Exact && v.EvidenceBits < wantedBits {
+		// The plan is none that is known of this device: what agrees must say by itself that it was not by chance.
+		v.Outcome, v.Reason = Undecided, after(choice.elsewhere, tooLittle(v))
+	}
 	if v.Reason == "" && len(v.Others) > 0 {
 		v.Reason = fmt.Sprintf("%d further plans agree on the stored elements looked at", len(v.Others))
 	}
@@ -101,6 +105,9 @@ func tooLittle(v Verdict) string {
 	elements := fmt.Sprintf("%d elements", v.Elements)
 	if v.Elements == 1 {
 		elements = "1 element"
+	}
+	if v.PlansTried == 1 {
+		return fmt.Sprintf("too little output: the one plan tried agrees on %s, worth %.1f bits, and %d are wanted", elements, max(v.EvidenceBits, 0), wantedBits)
 	}
 	return fmt.Sprintf("too little output to identify the plan: one of %d plans tried agrees on %s, worth %.1f bits, and %d are wanted",
 		v.PlansTried, elements, max(v.EvidenceBits, 0), wantedBits)
@@ -133,10 +140,10 @@ func majority(out []byte, width int) int {
 }
 
 // noAgreement is the verdict where no candidate gives the recorded output. Where the kernel's name determines the profile,
-// or one is given, differing bits are wrong; where it was searched for, the right plan may simply not be among those tried,
+// or one is given, differing bits are wrong, unless the profile is of other devices than the record; where it was searched for, the right plan may simply not be among those tried,
 // unless what differs is explained (difference.go).
 func (r *replay) noAgreement(ctx context.Context, v Verdict, choice choice, survivors []*trial) (Verdict, error) {
-	if !choice.searched && !choice.uncertain {
+	if choice.determined() {
 		t := r.trials[0]
 		v.Outcome, v.Plan = Wrong, r.describe(t.candidate)
 		v.ProfileID, v.Profile = t.profile.ID(), t.profile.JSON()
@@ -152,6 +159,8 @@ func (r *replay) noAgreement(ctx context.Context, v Verdict, choice choice, surv
 	}
 	v.Outcome = Undecided
 	switch {
+	case !choice.searched && choice.elsewhere != "":
+		v.Reason = "the one plan tried does not give the recorded output"
 	case !choice.searched:
 		v.Reason = "the one plan tried for " + choice.family + " kernels does not give the recorded output, and such a kernel may have others"
 	case len(r.known.samples) == 0:
@@ -161,7 +170,18 @@ func (r *replay) noAgreement(ctx context.Context, v Verdict, choice choice, surv
 	default:
 		v.Reason = fmt.Sprintf("%d of %d plans tried agree on the stored elements looked at first, but none gives the whole recorded output", len(survivors), v.PlansTried)
 	}
+	if v.Reason = after(choice.elsewhere, v.Reason); choice.elsewhere != "" && r.c.Device["gpu"] == "" {
+		return v, nil // beside the plans of a GPU, how a CPU's output differs means nothing
+	}
 	return r.explain(ctx, v, choice)
+}
+
+// after joins a reason to one that stands before it, where there is one.
+func after(first, reason string) string {
+	if first == "" {
+		return reason
+	}
+	return first + "; " + reason
 }
 
 // position of a flat index.

@@ -11,6 +11,7 @@ import (
 	"github.com/hawkeye-audit/hawkeye/core/format"
 	"github.com/hawkeye-audit/hawkeye/core/gemm"
 	"github.com/hawkeye-audit/hawkeye/core/profile"
+	"github.com/hawkeye-audit/hawkeye/core/rules"
 )
 
 // Options are how a replay runs.
@@ -56,9 +57,9 @@ func ReplayCase(ctx context.Context, c *cases.Case, stored []byte, o Options) (V
 		return v, nil
 	}
 	choice := choose(c, o)
-	v.Family = choice.family
+	v.Family, v.Elsewhere = choice.family, choice.elsewhere
 	if choice.unknown != "" {
-		return undecided("%s", choice.unknown)
+		return undecided("%s", after(choice.elsewhere, choice.unknown))
 	}
 	if batch*m*n == 0 || k == 0 {
 		return undecided("the output is empty or K is 0: nothing was multiplied, and what a GPU does then is not known")
@@ -231,7 +232,7 @@ func (r *replay) verdict(ctx context.Context, v Verdict, choice choice) (Verdict
 	for i, t := range survivors {
 		if i >= maxWhole && uint64(i)*v.MultiplyAdds > maxWholeWork {
 			v.Outcome = Undecided
-			v.Reason = fmt.Sprintf("%d plans are left after the stored elements looked at; %d of them were run whole and none gives the recorded output", len(survivors), i)
+			v.Reason = after(choice.elsewhere, fmt.Sprintf("%d plans are left after the stored elements looked at; %d of them were run whole and none gives the recorded output", len(survivors), i))
 			return v, nil
 		}
 		out := make([]byte, r.count*r.c.Out.Format.Bytes())
@@ -297,6 +298,9 @@ func (r *replay) found(ctx context.Context, v Verdict, choice choice, t *trial, 
 	}
 	v = r.judge(v, choice, w)
 	if v.Outcome == Exact {
+		if choice.elsewhere != "" {
+			v.Notes = append(v.Notes, choice.elsewhere+"; the plan that gives these bits was measured on "+rules.MeasuredOn())
+		}
 		return r.remark(ctx, v, t, out)
 	}
 	return v, nil

@@ -49,6 +49,9 @@ type Verdict struct {
 	Difference *Difference `json:"difference,omitempty"`
 	// Notes are remarks on a verdict that stands: what this output could not have shown, for example.
 	Notes []string `json:"notes,omitempty"`
+	// Elsewhere: the record is of another device than those the rules were measured on, and of which. The outcome is never
+	// Wrong then.
+	Elsewhere string `json:"elsewhere,omitempty"`
 	// Reused: the profile was found for an earlier line of the trace with the same signature, and confirmed on this one.
 	Reused bool `json:"reused,omitempty"`
 	// Broken says where the trace is not as it was written, which leaves nothing to verify: the outcome is Undecided.

@@ -348,6 +348,8 @@ def about_line(recorded: RecordedSet) -> str:
     if not isinstance(about, dict) or not about:
         return f"{recorded.path.name}: {cases}"
     machine = f"an {about['gpu']}" if "gpu" in about else f"a CPU, {about['cpu']}" if "cpu" in about else "an ?"
+    if about.get("emulated"):
+        machine += ", emulated on a CPU"
     versions = ", ".join(f"{k} {v}" for k, v in about.items() if k in ("torch", "cuda", "nvidia-cublas"))
     return f"{recorded.path.name}: {cases} of {machine}" + (f" ({versions})" if versions else "")
 
