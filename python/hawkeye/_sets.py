@@ -106,11 +106,17 @@ class RecordedSet:
         A trace's lines have the sizes "batch", "m", "n", "k" beside their own fields; of a line that is no record there
         is its "id" alone.
         """
+        return list(self._each())
+
+    def _each(self) -> Iterator[dict[str, Any]]:
+        """What ``cases`` lists, one by one: a long trace's lines need not be in memory together."""
         if self.trace is not None:
-            return list(self._lines(self.trace))
+            yield from self._lines(self.trace)
+            return
         with self.path.open(encoding="utf-8") as lines:
-            numbered = [(number, json.loads(line)) for number, line in enumerate(lines, 1) if line.strip()]
-        return [case | {"id": _identity(case, number)} for number, case in numbered if not case.get("about")]
+            for number, line in enumerate(lines, 1):
+                if line.strip() and not (case := json.loads(line)).get("about"):
+                    yield case | {"id": _identity(case, number)}
 
     @property
     def trace(self) -> dict[str, Any] | None:
