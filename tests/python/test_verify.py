@@ -364,3 +364,105 @@ def test_ctrl_c_says_how_to_go_on(environment: dict[str, str], tmp_path: Path) -
     lines = kept.read_bytes().splitlines()
     assert len(lines) >= 4
     assert all(json.loads(line) for line in lines)
+
+
+# ---- what an auditor asks for ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> tuple[Path, str]:
+    """A trace of 12 lines of six products with different operands, in two processes."""
+    folder = tmp_path / "mixed.hawk"
+    lines = [traces.line(folder, case, step=i, call=0) for i, case in enumerate(traces.golden(*IDS))]
+    return folder, traces.write(folder, [lines, lines])
+
+
+def names(folder: Path) -> set[str]:
+    return {file.name for file in folder.glob("tensors/*/*")}
+
+
+def test_reveal(cli: Any, mixed: tuple[Path, str], tmp_path: Path) -> None:  # noqa: F811
+    folder, root = mixed
+    before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    for file in folder.glob("tensors/*/*"):
+        file.chmod(0o600)
+    asked = ("--sample", "4", "--key", "dice")
+    report = hawkeye.verify(folder, sample=4, key="dice")
+    text = cli("reveal", folder, "-o", tmp_path / "out" / "answer.hawk", *asked).stdout
+    answer = tmp_path / "out" / "answer.hawk"
+    assert f"Root {root}, as before." in text
+    assert re.search(r"the tensors of 4 of 12 lines, in \d+ of 13 files, [\d.]+ kB of [\d.]+ kB; \d+ are links\.", text)
+    assert answer.stat().st_mode & 0o777 == 0o700
+    for file in answer.rglob("*"):
+        assert file.stat().st_mode & 0o777 == (0o700 if file.is_dir() else 0o600)
+        if file.is_file():
+            assert file.read_bytes() == before[folder / file.relative_to(answer)]
+    assert (answer / "manifest.json").stat().st_nlink == 1
+    lines = {case["id"]: case for case in hawkeye.open_set(folder).cases()}
+    needed = {lines[v.id][part]["file"] for v in report.verdicts for part in ("a", "b", "c") if part in lines[v.id]}
+    assert names(answer) == {f"{name}.safetensors" for name in needed}
+    assert len(needed) < 13
+    # What was asked for is verified, and nothing else can be.
+    done = cli("verify", answer, "--root", root, *asked)
+    assert "4 exact" in done.stdout
+    assert [v.id for v in hawkeye.verify(answer, sample=4, key="dice").verdicts] == [v.id for v in report.verdicts]
+    rest = hawkeye.verify(answer)
+    assert rest.status == 1
+    assert {v.verdict for v in rest.verdicts} == {"exact", "undecided"}
+    # The wrong key: chosen lines are not there.
+    other = next(k for k in "abcdefgh" if not hawkeye.verify(answer, sample=4, key=k).ok)
+    done = cli("verify", answer, "--root", root, "--sample", "4", "--key", other, status=1)
+    assert "the trace is broken" in done.stdout
+    assert {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()} == before
+
+
+def test_reveal_copies_what_others_may_read(cli: Any, mixed: tuple[Path, str], tmp_path: Path) -> None:  # noqa: F811
+    folder, _ = mixed
+    for file in folder.glob("tensors/*/*"):
+        file.chmod(0o644)
+    assert "links" not in cli("reveal", folder, "-o", "answer", "--sample", "1.0", "--key", "k").stdout
+    assert {file.stat().st_mode & 0o777 for file in (tmp_path / "answer").glob("tensors/*/*")} == {0o600}
+    assert names(tmp_path / "answer") == names(folder)
+
+
+def test_reveal_refuses(cli: Any, mixed: tuple[Path, str], tmp_path: Path) -> None:  # noqa: F811
+    folder, _ = mixed
+    asked = ("--sample", "1.0", "--key", "dice")
+    assert "is not empty" in sentence(cli("reveal", folder, "-o", folder, *asked, status=3))
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    assert "is a file" in sentence(cli("reveal", folder, "-o", "file", *asked, status=3))
+    assert "is no trace" in sentence(cli("reveal", GOLDEN, "-o", "out", *asked, status=3))
+    assert "key" in sentence(cli("reveal", folder, "-o", "out", "--sample", "1.0", status=3))
+    assert "The key is empty" in sentence(cli("reveal", folder, "-o", "out", "--sample", "1", "--key", "", status=3))
+    assert not (tmp_path / "out").exists()
+
+
+def test_reveal_of_a_broken_file(cli: Any, mixed: tuple[Path, str], tmp_path: Path) -> None:  # noqa: F811
+    folder, _ = mixed
+    asked = ("--sample", "1.0", "--key", "dice")
+    name = hawkeye.open_set(folder).cases()[0]["b"]["file"]
+    broken = folder / "tensors" / name[:2] / f"{name}.safetensors"
+    flip(broken)
+    assert "its bytes have the hash" in sentence(cli("reveal", folder, "-o", "out", *asked, status=3))
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    done = cli("reveal", folder, "-o", "forced", *asked, "--force", status=1)
+    assert f"Broken: tensors/{name[:2]}/{name}.safetensors: its bytes have the hash" in done.stdout
+    assert broken.name not in names(tmp_path / "forced")
+    broken.unlink()
+    broken.symlink_to("/etc/passwd")
+    said = sentence(cli("reveal", folder, "-o", "linked", *asked, status=3))
+    assert "is broken" in said
+
+
+def test_reveal_of_an_unsealed_or_changed_trace(cli: Any, mixed: tuple[Path, str]) -> None:  # noqa: F811
+    folder, _ = mixed
+    asked = ("--sample", "1.0", "--key", "dice")
+    index = folder / "rank-0000.jsonl"
+    index.write_bytes(index.read_bytes().replace(b'"allow_tf32": false', b'"allow_tf32": true', 1))
+    assert "--force reveals it all the same" in sentence(cli("reveal", folder, "-o", "out", *asked, status=3))
+    cli("reveal", folder, "-o", "out", *asked, "--force", status=1)
+    manifest = folder / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"sealed": False}), encoding="utf-8")
+    index.write_bytes(index.read_bytes().replace(b'"allow_tf32": true', b'"allow_tf32": false', 1))
+    assert "it is not sealed" in sentence(cli("reveal", folder, "-o", "out2", *asked, status=3))
+    assert "Note: the trace is not sealed" in cli("reveal", folder, "-o", "out2", *asked, "--force").stdout
