@@ -80,7 +80,8 @@ func (r *replay) explain(ctx context.Context, v Verdict, choice choice) (Verdict
 	if len(best.differing) == 0 {
 		return v, nil
 	}
-	if choice.elsewhere == "" && r.identified(best, d) {
+	// Where a part was looked at, how its rows were drawn is in the pattern too: it identifies nothing.
+	if choice.elsewhere == "" && r.known.part == nil && r.identified(best, d) {
 		t := best.trial
 		v.Outcome, v.Plan, v.ProfileID, v.Profile = Wrong, r.describe(t.candidate), t.profile.ID(), t.profile.JSON()
 		v.Comparison = comparisonOf(r, best)
@@ -503,12 +504,13 @@ func (r *replay) remark(ctx context.Context, v Verdict, t *trial, out []byte) (V
 	if lost == 0 || lost == r.k || !r.splits(t) || r.options.unexplained {
 		return v, nil
 	}
-	actual := gemm.Dense(out, r.c.Out.Format, r.batch, r.m, r.n)
 	var at []gemm.Position
-	var want []uint64
 	for _, i := range spread(min(r.count, 1<<20))[:min(r.count, faultElements/2)] {
-		p := r.position(i)
-		at, want = append(at, p), append(want, actual.Bits(p.Batch, p.Row, p.Column))
+		at = append(at, r.position(i))
+	}
+	want, what := r.bits(out, at), "the output has"
+	if r.known.part != nil {
+		what = "the elements looked at have"
 	}
 	for _, f := range r.tail(t.candidate, lost) {
 		values, err := r.faulty(ctx, &f, at)
@@ -518,16 +520,26 @@ func (r *replay) remark(ctx context.Context, v Verdict, t *trial, out []byte) (V
 		if values == nil || !slices.Equal(values, want) {
 			continue
 		}
-		whole, err := r.faultyWhole(ctx, &f)
+		same, err := r.leaves(ctx, &f, out)
 		if err != nil {
 			return v, err
 		}
-		if string(whole) == string(out) {
-			v.Notes = append(v.Notes, fmt.Sprintf("a dropped tail could not be seen here: the output has the same bits without the last %d of K = %d products (K mod 64), which cuBLAS's split-K kernels have been seen to leave out", lost, r.k))
+		if same {
+			v.Notes = append(v.Notes, fmt.Sprintf("a dropped tail could not be seen here: %s the same bits without the last %d of K = %d products (K mod 64), which cuBLAS's split-K kernels have been seen to leave out", what, lost, r.k))
 			return v, nil
 		}
 	}
 	return v, nil
+}
+
+// leaves tells whether a fault leaves all bits that were compared as they are.
+func (r *replay) leaves(ctx context.Context, f *fault, out []byte) (bool, error) {
+	if r.known.part != nil {
+		values, err := r.faulty(ctx, f, r.known.at)
+		return values != nil && slices.Equal(values, r.known.samples), err
+	}
+	whole, err := r.faultyWhole(ctx, f)
+	return string(whole) == string(out), err
 }
 
 // splits tells whether a kernel that cuts K into slices ran, by the plan or by its name.

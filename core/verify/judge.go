@@ -19,6 +19,9 @@ func (r *replay) agrees(out []byte) (bool, *Comparison) {
 	comparison := Comparison{First: -1, Worst: -1}
 	actual := gemm.Dense(out, r.c.Out.Format, 1, 1, len(out)/r.c.Out.Format.Bytes())
 	for i, index := range r.known.indices {
+		if r.known.part != nil {
+			index = i
+		}
 		comparison.add(actual, r.known.samples[i], actual.Bits(0, 0, index))
 	}
 	comparison.First, comparison.Worst = flat(r.known.indices, comparison.First), flat(r.known.indices, comparison.Worst)
@@ -49,6 +52,9 @@ func (r *replay) judge(v Verdict, choice choice, w weighed) Verdict {
 		if r.known.whole {
 			v.Compared = "the whole output"
 		}
+		if r.known.part != nil {
+			v.Compared = r.said()
+		}
 	}
 	width := float64(r.c.Out.Format.Info().Bits)
 	v.EvidenceBits = float64(v.Elements) * width
@@ -57,7 +63,7 @@ func (r *replay) judge(v Verdict, choice choice, w weighed) Verdict {
 		// Elements that repeat one another count once: zeros or NaNs alone are what any operands may give.
 		v.EvidenceBits = min(v.EvidenceBits, float64(r.count-max(r.alike-1, 0))*width)
 		if r.alike == r.count && r.count > 1 {
-			v.Reason = fmt.Sprintf("all %d elements of the output are the same, which other operands or another arithmetic may give too", r.count)
+			v.Reason = fmt.Sprintf("all %d %s are the same, which other operands or another arithmetic may give too", r.count, r.elementsOfOutput())
 		}
 	case w.rejected > 0:
 		v.EvidenceBits = max(min(v.EvidenceBits, w.bits), 0)
@@ -76,16 +82,22 @@ func (r *replay) judge(v Verdict, choice choice, w weighed) Verdict {
 		// and no more, however the plan came about: the same as where the names leave one plan.
 		if r.alike == r.count && r.count > 1 {
 			v.EvidenceBits = width
-			v.Reason = fmt.Sprintf("all %d elements of the output are the same, as all %d plans tried give it; other operands or another arithmetic may give it too", r.count, v.PlansTried)
+			v.Reason = fmt.Sprintf("all %d %s are the same, as all %d plans tried give it; other operands or another arithmetic may give it too", r.count, r.elementsOfOutput(), v.PlansTried)
 			break
 		}
 		v.EvidenceBits = min(v.EvidenceBits, float64(r.count-r.alike)*width)
 		if v.EvidenceBits < wantedBits {
 			v.Outcome, v.Reason = Undecided, tooLittle(v)
 			if r.alike > 1 {
-				v.Reason = fmt.Sprintf("%d of %d elements of the output are the same, which any plan may give; all %d plans tried agree on what was looked at",
-					r.alike, r.count, v.PlansTried)
+				v.Reason = fmt.Sprintf("%d of %d %s are the same, which any plan may give; all %d plans tried agree on what was looked at",
+					r.alike, r.count, r.elementsOfOutput(), v.PlansTried)
 			}
+		}
+	}
+	if r.known.part != nil && v.Outcome == Exact && (v.EvidenceBits < wantedBits || choice.searched && r.count < fewOfPart) {
+		v.Outcome, v.Reason = Undecided, after(choice.elsewhere, tooLittle(v)+"; more rows hold more")
+		if v.EvidenceBits >= wantedBits {
+			v.Reason = after(choice.elsewhere, fmt.Sprintf("%d elements are too few to tell %d plans apart; more rows hold more", r.count, v.PlansTried))
 		}
 	}
 	if choice.elsewhere != "" && v.Outcome == Exact && v.EvidenceBits < wantedBits {
@@ -186,6 +198,9 @@ func after(first, reason string) string {
 
 // position of a flat index.
 func (r *replay) position(index int) gemm.Position {
+	if r.known.part != nil {
+		return r.known.at[index]
+	}
 	return gemm.Position{Batch: index / (r.m * r.n), Row: index / r.n % r.m, Column: index % r.n}
 }
 

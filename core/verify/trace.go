@@ -77,6 +77,10 @@ func (s *Set) replayLine(ctx context.Context, index int, o Options) (Verdict, er
 	if err == nil {
 		stored, err = s.trace.Stored(index, l)
 	}
+	if err == nil && o.Rows > 0 && l.Case.Out.File != "" {
+		out := &l.Case.Out
+		o.output, err = l.Case.Source.Operand("out", &cases.Tensor{Format: out.Format, Shape: out.Shape, File: out.File, Hash: out.Hash})
+	}
 	var broken *trace.Problem
 	switch {
 	case errors.As(err, &broken):

@@ -27,7 +27,8 @@ type Verdict struct {
 	Out       string  `json:"out"`
 	Family    string  `json:"family"`
 	ProfileID string  `json:"profile_id,omitempty"`
-	// Compared is what was compared: "sha256 of the whole output", "the whole output", "stored elements" or "rows".
+	// Compared is what was compared: "sha256 of the whole output", "the whole output", "stored elements", of a
+	// part "40 of 1048576 elements, in 16 rows", or "rows" of single instructions.
 	Compared string `json:"compared,omitempty"`
 	Elements int    `json:"elements"` // output elements compared
 	// EvidenceBits is the base-2 logarithm of the odds against chance: for a profile the kernel names determine, the bits

@@ -58,14 +58,28 @@ def story(v: Verdict, case: dict[str, Any]) -> str:
     return f"{what} is reproduced to the last bit{proof} {how}: {plan}.{noted}"
 
 
+#: how core/verify notes that a part of an output stands for nothing else
+NO_HASH = "the hash of the whole output was not compared"
+
+
 def own_notes(v: Verdict) -> list[str]:
-    """The notes of a verdict without the one that it shares with all of its set (``elsewhere``)."""
+    """The notes of a verdict without those that it shares with others of its set (``in_common``)."""
     elsewhere = v.details.get("elsewhere")
-    return [note for note in v.notes if not (elsewhere and note.startswith(str(elsewhere)))]
+    return [note for note in v.notes if note != NO_HASH and not (elsewhere and note.startswith(str(elsewhere)))]
 
 
-def elsewhere(verdicts: list[Verdict]) -> list[str]:
-    """A line for each device, other than those the rules were measured on, that cases were recorded on."""
+def in_common(verdicts: list[Verdict]) -> list[str]:
+    """A line for each note that many verdicts have: on the device they were recorded on, and on what was compared."""
+    return [*_elsewhere(verdicts), *_parts(verdicts)]
+
+
+def _parts(verdicts: list[Verdict]) -> list[str]:
+    count = sum(" elements, in " in str(v.details.get("compared") or "") for v in verdicts if v.verdict == "exact")
+    what = "an exact case" if count == 1 else f"{count} exact cases"
+    return [f"Note: of {what} some rows alone were compared, and no hash of an output."] if count else []
+
+
+def _elsewhere(verdicts: list[Verdict]) -> list[str]:
     found = Counter(str(v.details["elsewhere"]) for v in verdicts if v.details.get("elsewhere"))
     return [
         f"Note: {text} ({count} case{'' if count == 1 else 's'}). None is called wrong; an exact one has the bits of a "

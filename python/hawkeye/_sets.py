@@ -151,13 +151,15 @@ class RecordedSet:
         threads: int | None = None,
         blind: bool = False,
         profile: ProfileLike | None = None,
+        rows: int | None = None,
         progress: Progress | None = None,
     ) -> Verdict:
         """Replays a case, named by its id or its index, counted from 0 in the file's order.
 
         The recorded kernel names and launches say which profiles to try; ``blind=True`` leaves them unread and searches
-        by operation, formats and sizes. ``profile`` is the only one to try. A replay that is stopped, by Ctrl-C or by
-        ``progress`` returning False, leaves what it knows in ``unfinished``.
+        by operation, formats and sizes. ``profile`` is the only one to try. Of an output of more than ``rows`` rows
+        only so many are computed, and the stored elements in them compared, never the hash. A replay that is stopped,
+        by Ctrl-C or by ``progress`` returning False, leaves what it knows in ``unfinished``.
         """
         from ._profiles import profile as find
 
@@ -168,6 +170,7 @@ class RecordedSet:
             profile=0 if only is None else only._handle,
             threads=_native.thread_count(threads),
             blind=blind,
+            rows=_native.row_count(rows),
         )
         # The library says that 64 KiB always suffice; it does not keep a verdict that did not fit.
         buffer, needed = c.create_string_buffer(1 << 16), c.c_size_t()

@@ -18,7 +18,7 @@ from ._sample import Call, call_of, chosen, key_of, sample_of
 from ._sentences import (
     VERDICTS,
     about_line,
-    elsewhere,
+    in_common,
     inexact,
     own_notes,
     problems,
@@ -97,7 +97,7 @@ class Report:
 
     def closing(self) -> list[str]:
         """The last lines of the summary: of the choice, and of the trace as a whole."""
-        return [*self.choice(), *self.problems, *self.notes, *elsewhere(self.verdicts)]
+        return [*self.choice(), *self.problems, *self.notes, *in_common(self.verdicts)]
 
     def choice(self) -> list[str]:
         """Which lines a key chose, in a sentence; nothing where none did."""
@@ -120,7 +120,7 @@ class Report:
             "ok": self.ok,
             "status": self.status,
             "problems": self.problems,
-            "notes": [*self.notes, *elsewhere(self.verdicts)],
+            "notes": [*self.notes, *in_common(self.verdicts)],
             "verdicts": [v.details for v in self.verdicts],
         }
         return json.dumps(fields, ensure_ascii=False)
@@ -138,6 +138,7 @@ def verify(
     blind: bool = False,
     root: str | None = None,
     threads: int | None = None,
+    rows: int | None = None,
     resume: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Report:
@@ -145,7 +146,8 @@ def verify(
 
     ``sample`` verifies a part: a float is a fraction of the calls, an int a number of them; ``key`` chooses which
     (None: a fresh random key, which the report has). ``only`` names ids instead. ``blind`` leaves kernel names unread.
-    ``root`` is the trace's root as it was kept elsewhere. ``resume`` names a file in which verdicts are kept, so that a
+    ``root`` is the trace's root as it was kept elsewhere. ``rows`` computes only so many rows of a larger output, and
+    compares the stored elements in them, never the hash. ``resume`` names a file in which verdicts are kept, so that a
     call that was stopped goes on where it was. ``progress`` gets (done, total), roughly in multiply-adds of all that is
     verified; False stops, which raises Cancelled.
 
@@ -153,7 +155,7 @@ def verify(
     """
     recorded = path if isinstance(path, RecordedSet) else open_set(path)
     with Verification(
-        recorded, sample=sample, key=key, only=only, blind=blind, root=root, threads=threads, resume=resume
+        recorded, sample=sample, key=key, only=only, blind=blind, root=root, threads=threads, rows=rows, resume=resume
     ) as work:
         total, done = int(sum(work.weights)), work.known_weight
 
@@ -185,6 +187,7 @@ class Verification:
     blind: bool = False
     root: str | None = None
     threads: int | None = None
+    rows: int | None = None
     resume: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
@@ -197,12 +200,13 @@ class Verification:
             self.sample = sample_of(self.sample)
         if self.key is not None:
             self.key = key_of(self.key)
+        _native.row_count(self.rows)
         self.trouble = check_root(self.recorded, self.root)
         #: verdicts of the chosen lines so far, in order
         self.verdicts: list[Verdict] = []
         self._journal: Journal | None = None
         if self.resume is not None:
-            of = header(self.recorded, version=_native.version(), blind=self.blind, rows=None)
+            of = header(self.recorded, version=_native.version(), blind=self.blind, rows=self.rows)
             self._journal = Journal(Path(self.resume), of, count=len(self.recorded), key=self.key)
         try:
             self._choose()
@@ -215,7 +219,7 @@ class Verification:
         weights: list[float] = []
         for index, case in enumerate(self.recorded._each()):
             calls.append(call_of(case, index, trace=self.recorded.trace is not None))
-            weights.append(work(case))
+            weights.append(work(case, self.rows))
         if self.sample is not None:
             if self.key is None and self._journal is not None:
                 self.key = self._journal.key
@@ -254,7 +258,9 @@ class Verification:
         for index, weight in zip(self.indices, self.weights):
             verdict = self._known.get(index)
             if verdict is None:
-                verdict = self.recorded.replay(index, threads=self.threads, blind=self.blind, progress=within(weight))
+                verdict = self.recorded.replay(
+                    index, threads=self.threads, blind=self.blind, rows=self.rows, progress=within(weight)
+                )
                 if self._journal is not None:
                     self._journal.add(index, verdict)
             else:
@@ -301,10 +307,13 @@ def check_root(recorded: RecordedSet, root: str | None) -> list[str]:
     return [f"Broken: the root is {recorded.trace['root']}, not {root}: lines were changed, removed or added."]
 
 
-def work(case: dict[str, Any]) -> float:
+def work(case: dict[str, Any], rows: int | None = None) -> float:
     """How long a case takes in comparison with others, roughly: its multiply-adds, and what every case costs."""
     sizes = ("rows", "k") if "instruction" in case else ("batch", "m", "n", "k")
     products = 1.0
     for name in sizes:
         products *= max(int(case.get(name, 1)), 0)
+    lines = int(case.get("batch", 1)) * int(case.get("m", 1))
+    if rows is not None and lines > rows:
+        products *= rows / lines
     return products + 2e7

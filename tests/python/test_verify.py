@@ -366,6 +366,49 @@ def test_ctrl_c_says_how_to_go_on(environment: dict[str, str], tmp_path: Path) -
     assert all(json.loads(line) for line in lines)
 
 
+# ---- a part of each output ------------------------------------------------------------------------------------------
+
+
+def test_rows(cli: Any, few: Path) -> None:  # noqa: F811
+    report = hawkeye.verify(few, rows=3)
+    parts = [v for v in report.verdicts if " elements, in 3 rows" in str(v.details.get("compared"))]
+    assert len(parts) >= 3
+    assert "Note: of" in str(report)
+    assert "no hash of an output" in str(report)
+    for v in parts:
+        m = next(case["m"] * case["batch"] for case in hawkeye.open_set(few).cases() if case["id"] == v.id)
+        assert m > 3
+        assert v.details["elements"] == int(str(v.details["compared"]).split()[0])
+        if v.verdict == "exact":
+            assert v.notes == ["the hash of the whole output was not compared"]
+            assert v.details["evidence_bits"] >= 30
+    assert not report.wrong
+    text = cli("verify", few, "--rows", "3", status=report.status).stdout
+    assert text == f"{report}\n"
+    assert str(report.exact[0].id) not in text  # what all exact ones share is said once
+    assert "rows" in sentence(cli("verify", few, "--rows", "0", status=3))
+    with pytest.raises(hawkeye.ArgumentError, match="rows is 0"):
+        hawkeye.verify(few, rows=0)
+
+
+def test_rows_of_a_hash_alone(trace: tuple[Path, str]) -> None:  # noqa: F811
+    """Where all rows would be computed the hash is compared; else there is nothing to compare."""
+    folder, _ = trace
+    sizes = {case["id"]: case["batch"] * case["m"] for case in hawkeye.open_set(folder).cases()}
+    report = hawkeye.verify(folder, rows=12)
+    assert 0 < len(report.exact) < 6
+    for v in report.verdicts:
+        assert (v.verdict == "exact") == (sizes[v.id] <= 12)
+        if v.verdict != "exact":
+            assert v.reason.endswith("a part of it cannot be compared; leave out --rows")
+
+
+def test_rows_are_part_of_what_is_resumed(cli: Any, few: Path, tmp_path: Path) -> None:  # noqa: F811
+    kept = tmp_path / "kept"
+    hawkeye.verify(few, rows=3, resume=kept)
+    assert "rows was 3 and is none" in sentence(cli("verify", few, "--resume", kept, status=3))
+
+
 # ---- what an auditor asks for ---------------------------------------------------------------------------------------
 
 

@@ -48,6 +48,15 @@ def verify(
             "--root", metavar="HASH", help="The root of the trace as it was kept elsewhere; any change shows."
         ),
     ] = None,
+    rows: Annotated[
+        Optional[int],
+        typer.Option(
+            "--rows",
+            metavar="N",
+            min=1,
+            help="Of larger outputs compute only N rows, and compare the stored elements in them; never the hash.",
+        ),
+    ] = None,
     resume: Annotated[
         Optional[Path],
         typer.Option(
@@ -65,7 +74,8 @@ def verify(
     too, and what is broken is named.
 
     With --sample a key chooses what is verified, the same for everybody who has it; nothing is claimed of the rest. The
-    groups of a grouped product are one call, and go together.
+    groups of a grouped product are one call, and go together. With --rows an exact case says how many elements were
+    compared; one of which only the hash is recorded is undecided.
 
     Exit status: 0 all are exact, 1 something is wrong or the trace is broken, 2 nothing is wrong and something
     undecided, 3 bad input, 130 interrupted.
@@ -79,6 +89,8 @@ def verify(
       hawkeye verify run.hawk --root 0f3a…          a folder that hawkeye.record wrote
 
       hawkeye verify run.hawk --sample 0.05 --key "what the dice said" --resume verdicts.jsonl
+
+      hawkeye verify run.hawk --rows 16             faster, where elements of outputs are recorded
 
       hawkeye verify SET.jsonl --json | jq -r 'select(.verdict == "wrong") | .reason'
     """
@@ -98,6 +110,7 @@ def verify(
         blind=blind,
         root=root,
         threads=threads,
+        rows=rows,
         resume=resume,
     )
     stopped = False
@@ -136,7 +149,7 @@ def _again(target: str, work: "Verification", *, as_json: bool) -> str:
     name = target.rpartition(":")[2]
     for case in [] if work.only is None else work.only:
         words += ["--only", case] if case != name else []
-    for option, value in (("--sample", work.sample), ("--key", work.key), ("--root", work.root)):
+    for option, value in (("--sample", work.sample), ("--key", work.key), ("--root", work.root), ("--rows", work.rows)):
         words += [option, str(value)] if value is not None else []
     words += ["--threads", str(work.threads)] if work.threads else []
     return shlex.join([*words, "--resume", str(work.resume)])
