@@ -94,15 +94,10 @@ func (r *replay) judge(v Verdict, choice choice, w weighed) Verdict {
 			}
 		}
 	}
-	if r.known.part != nil && v.Outcome == Exact && (v.EvidenceBits < wantedBits || choice.searched && r.count < fewOfPart) {
-		v.Outcome, v.Reason = Undecided, after(choice.elsewhere, tooLittle(v)+"; more rows hold more")
-		if v.EvidenceBits >= wantedBits {
-			v.Reason = after(choice.elsewhere, fmt.Sprintf("%d elements are too few to tell %d plans apart; more rows hold more", r.count, v.PlansTried))
+	if v.Outcome == Exact {
+		if doubt := r.doubt(v, choice, w); doubt != "" {
+			v.Outcome, v.Reason = Undecided, after(choice.elsewhere, doubt)
 		}
-	}
-	if choice.elsewhere != "" && v.Outcome == Exact && v.EvidenceBits < wantedBits {
-		// The plan is none that is known of this device: what agrees must say by itself that it was not by chance.
-		v.Outcome, v.Reason = Undecided, after(choice.elsewhere, tooLittle(v))
 	}
 	if v.Reason == "" && len(v.Others) > 0 {
 		v.Reason = fmt.Sprintf("%d further plans agree on the stored elements looked at", len(v.Others))
@@ -110,6 +105,26 @@ func (r *replay) judge(v Verdict, choice choice, w weighed) Verdict {
 	// A verdict is to stay short (the C interface promises 64 KiB); the reason holds their number.
 	v.Others = v.Others[:min(len(v.Others), maxOthers)]
 	return v
+}
+
+// doubt is why bits that agree are not enough all the same: the plan is none that is known of the device that computed them, or
+// only a part of the output was looked at. "" for no doubt.
+func (r *replay) doubt(v Verdict, choice choice, w weighed) string {
+	little, part := v.EvidenceBits < wantedBits, r.known.part != nil
+	switch {
+	case choice.elsewhere != "" && r.known.hash == "" && !r.known.whole:
+		// Most elements in 16 bits come out alike on any hardware.
+		return fmt.Sprintf("the %d elements looked at are those of a plan that was measured elsewhere; only the whole output could tell whether it ran", v.Elements)
+	case little && part:
+		return tooLittle(v) + "; more rows hold more"
+	case little && choice.elsewhere != "":
+		return tooLittle(v)
+	case part && choice.searched && r.count < fewOfPart:
+		return fmt.Sprintf("%d elements are too few to tell %d plans apart; more rows hold more", r.count, v.PlansTried)
+	case part && choice.uncertain && w.rejected == 0:
+		return fmt.Sprintf("the %d elements looked at agree with all plans tried (%d), but such a kernel may have others, and no plan was seen to differ there; leave out --rows", v.Elements, v.PlansTried)
+	}
+	return ""
 }
 
 // tooLittle is the reason for a plan that agrees on less than the evidence wanted.
