@@ -477,11 +477,12 @@ func (r *replay) identified(c *compared, d *Difference) bool {
 		return false
 	}
 	// Another plan differs in so many elements at the least; how likely it is to differ in as few as these (Chernoff's bound
-	// for independent elements).
-	share, expected := float64(len(c.differing))/float64(r.count), max(least, 1/float64(r.count))
+	// for independent elements). Elements that are not stored were not seen to agree.
+	seenOf := float64(len(c.want))
+	share, expected := float64(len(c.differing))/seenOf, max(least, 1/float64(r.count))
 	few := 0.0
 	if share < expected {
-		few = float64(r.count) * divergence(share, min(expected, 1-1e-9))
+		few = seenOf * divergence(share, min(expected, 1-1e-9))
 	}
 	return d.Kind != Scattered && max(few, r.patternBits(d)) >= wantedBits
 }
