@@ -32,6 +32,17 @@ func (t *table) elsewhere(device map[string]string) string {
 	return "recorded on " + article(plain(gpu)) + ": the rules were measured on " + t.measuredOn()
 }
 
+// OtherLibrary says that a record is of another version of cuBLAS than the rules were measured with; "" where it is not, or does
+// not say, or where the version on the machine computed nothing. A kernel of the same name is taken to be the same kernel.
+func OtherLibrary(device map[string]string) string {
+	t := loaded()
+	had := device["nvidia-cublas"]
+	if had == "" || had == t.CuBLAS || device["emulated"] != "" || t.elsewhere(device) != "" {
+		return ""
+	}
+	return "recorded with cuBLAS " + plain(had) + ": the rules were measured with cuBLAS " + t.CuBLAS
+}
+
 // MeasuredOn names the GPUs that the rows of the table were measured on: "an NVIDIA H200".
 func MeasuredOn() string { return loaded().measuredOn() }
 

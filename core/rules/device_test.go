@@ -5,6 +5,25 @@ import (
 	"testing"
 )
 
+func TestOtherLibrary(t *testing.T) {
+	for _, test := range []struct {
+		device map[string]string
+		want   string
+	}{
+		{nil, ""},
+		{map[string]string{"gpu": "NVIDIA H200"}, ""},
+		{map[string]string{"gpu": "NVIDIA H200", "nvidia-cublas": "13.1.0.3"}, ""},
+		{map[string]string{"gpu": "NVIDIA H200", "nvidia-cublas": "13.4.1.3"}, "recorded with cuBLAS 13.4.1.3: the rules were measured with cuBLAS 13.1.0.3"},
+		{map[string]string{"gpu": "NVIDIA H200", "nvidia-cublas": "13.4.1.3", "emulated": "h200-torch2.11"}, ""},
+		{map[string]string{"gpu": "NVIDIA A100", "nvidia-cublas": "13.4.1.3"}, ""},
+		{map[string]string{"device": "cpu", "nvidia-cublas": "13.4.1.3"}, ""},
+	} {
+		if got := OtherLibrary(test.device); got != test.want {
+			t.Errorf("%v: %q, want %q", test.device, got, test.want)
+		}
+	}
+}
+
 func TestElsewhere(t *testing.T) {
 	for _, test := range []struct {
 		device map[string]string

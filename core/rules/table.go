@@ -30,7 +30,8 @@ var loaded = sync.OnceValue(func() *table {
 // table is table.json; docs/rules.md explains its fields.
 type table struct {
 	About     string                       `json:"about"`
-	GPUs      []string                     `json:"gpus"` // that the rows were measured on, as torch names them
+	GPUs      []string                     `json:"gpus"`   // that the rows were measured on, as torch names them
+	CuBLAS    string                       `json:"cublas"` // the version they were measured with, of the package nvidia-cublas
 	Steps     map[string]map[string]string `json:"steps"`
 	Rules     []*row                       `json:"rules"`
 	Epilogues []*epilogueRow               `json:"epilogues"`

@@ -120,6 +120,21 @@ func TestElsewhereLittleOutput(t *testing.T) {
 	}
 }
 
+// TestOtherLibraryIsNoted: another version of cuBLAS changes no verdict, and the verdict says so.
+func TestOtherLibraryIsNoted(t *testing.T) {
+	c := splitCall(17, 13, 129, "cancel").Record()
+	out := compute(t, c, "hopper/bf16-k8", splitPlan(3), profile.Epilogue{})
+	c.Out.Hash = hashOf(out)
+	c.Device = map[string]string{"gpu": "NVIDIA H200", "nvidia-cublas": "13.4.1.3"}
+	if v := replayed(t, c, out); v.Outcome != Exact || len(v.Notes) == 0 || !strings.HasPrefix(v.Notes[len(v.Notes)-1], "recorded with cuBLAS 13.4.1.3: ") {
+		t.Errorf("%+v", v)
+	}
+	c.Device["nvidia-cublas"] = "13.1.0.3"
+	if v := replayed(t, c, out); v.Outcome != Exact || strings.Contains(strings.Join(v.Notes, " "), "cuBLAS 13") {
+		t.Errorf("%+v", v)
+	}
+}
+
 // TestElsewhereGivenProfile: a profile that the caller names is judged as it stands.
 func TestElsewhereGivenProfile(t *testing.T) {
 	c := splitCall(17, 13, 129, "cancel").Record()

@@ -106,6 +106,9 @@ func ReplayCase(ctx context.Context, c *cases.Case, stored []byte, o Options) (V
 	}
 	r.plain = time.Since(begin)
 	v, err = r.verdict(ctx, v, choice)
+	if other := rules.OtherLibrary(c.Device); other != "" && (o.Profile == nil || o.trying) && v.Outcome != Undecided && err == nil {
+		v.Notes = append(v.Notes, other)
+	}
 	if err != nil && (r.stop != nil || ctx.Err() != nil) {
 		return r.stopped(v, len(choice.candidates)), err
 	}

@@ -60,17 +60,25 @@ def story(v: Verdict, case: dict[str, Any]) -> str:
 
 #: how core/verify notes that a part of an output stands for nothing else
 NO_HASH = "the hash of the whole output was not compared"
+#: how core/verify notes that the record is of another version of the library than the rules
+OTHER_LIBRARY = "recorded with cuBLAS "
 
 
 def own_notes(v: Verdict) -> list[str]:
     """The notes of a verdict without those that it shares with others of its set (``in_common``)."""
     elsewhere = v.details.get("elsewhere")
-    return [note for note in v.notes if note != NO_HASH and not (elsewhere and note.startswith(str(elsewhere)))]
+    shared = (NO_HASH, OTHER_LIBRARY, *([str(elsewhere)] if elsewhere else []))
+    return [note for note in v.notes if not note.startswith(shared)]
 
 
 def in_common(verdicts: list[Verdict]) -> list[str]:
     """A line for each note that many verdicts have: on the device they were recorded on, and on what was compared."""
-    return [*_elsewhere(verdicts), *_parts(verdicts)]
+    return [*_elsewhere(verdicts), *_libraries(verdicts), *_parts(verdicts)]
+
+
+def _libraries(verdicts: list[Verdict]) -> list[str]:
+    found = Counter(note for v in verdicts for note in v.notes if note.startswith(OTHER_LIBRARY))
+    return [f"Note: {note} ({count} case{'' if count == 1 else 's'})." for note, count in found.items()]
 
 
 def _parts(verdicts: list[Verdict]) -> list[str]:

@@ -248,6 +248,16 @@ def test_a_trace_of_another_gpu(cli: Any, trace: tuple[Path, str]) -> None:  # n
     assert all(v.reason.startswith(said) for v in report.verdicts)
 
 
+def test_another_library(trace: tuple[Path, str]) -> None:  # noqa: F811
+    folder, _ = trace
+    recorded_on(folder, {"gpu": "NVIDIA H200", "nvidia-cublas": "13.4.1.3"})
+    text = str(hawkeye.verify(folder))
+    assert "6 exact." in text
+    said = "Note: recorded with cuBLAS 13.4.1.3: the rules were measured with cuBLAS 13.1.0.3 (6 cases)."
+    assert text.endswith(said)
+    assert text.count("recorded with") == 1
+
+
 def test_an_emulated_trace(cli: Any, trace: tuple[Path, str]) -> None:  # noqa: F811
     folder, _ = trace
     recorded_on(folder, {"gpu": "NVIDIA H200", "emulated": "h200-torch2.11", "cpu": "x86_64"})

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._errors import ArgumentError
 from .._native import Progress
-from .._sentences import VERDICTS, about_line, dtypes, inexact, problems, reason, remarks, story, tried
+from .._sentences import VERDICTS, about_line, dtypes, inexact, own_notes, problems, reason, remarks, story, tried
 from .._sets import RecordedSet, Verdict
 from .._verify import OK, WRONG, work
 from ._cases import opened
@@ -286,7 +286,7 @@ def telling(verdicts: list[Verdict], count: int) -> list[Verdict]:
     exact = sorted((v for v in verdicts if v.verdict == "exact"), key=lambda v: v.multiply_adds)
     pools = (
         [v for v in verdicts if v.verdict == "wrong"],
-        [v for v in verdicts if v.notes],
+        [v for v in verdicts if own_notes(v)],
         [v for v in exact if plans(v) <= 1][::-1],
         sorted((v for v in exact if plans(v) > 1), key=plans, reverse=True),
         sorted((v for v in verdicts if v.verdict == "undecided"), key=lambda v: -v.multiply_adds),
