@@ -94,8 +94,11 @@ func (r *replay) judge(v Verdict, choice choice, w weighed) Verdict {
 			}
 		}
 	}
+	if r.known.part != nil && choice.uncertain && w.rejected == 0 {
+		v.EvidenceBits = min(v.EvidenceBits, w.bits)
+	}
 	if v.Outcome == Exact {
-		if doubt := r.doubt(v, choice, w); doubt != "" {
+		if doubt := r.doubt(v, choice); doubt != "" {
 			v.Outcome, v.Reason = Undecided, after(choice.elsewhere, doubt)
 		}
 	}
@@ -109,7 +112,7 @@ func (r *replay) judge(v Verdict, choice choice, w weighed) Verdict {
 
 // doubt is why bits that agree are not enough all the same: the plan is none that is known of the device that computed them, or
 // only a part of the output was looked at. "" for no doubt.
-func (r *replay) doubt(v Verdict, choice choice, w weighed) string {
+func (r *replay) doubt(v Verdict, choice choice) string {
 	little, part := v.EvidenceBits < wantedBits, r.known.part != nil
 	switch {
 	case choice.elsewhere != "" && r.known.hash == "" && !r.known.whole:
@@ -119,10 +122,8 @@ func (r *replay) doubt(v Verdict, choice choice, w weighed) string {
 		return tooLittle(v) + "; more rows hold more"
 	case little && choice.elsewhere != "":
 		return tooLittle(v)
-	case part && choice.searched && r.count < fewOfPart:
-		return fmt.Sprintf("%d elements are too few to tell %d plans apart; more rows hold more", r.count, v.PlansTried)
-	case part && choice.uncertain && w.rejected == 0:
-		return fmt.Sprintf("the %d elements looked at agree with all plans tried (%d), but such a kernel may have others, and no plan was seen to differ there; leave out --rows", v.Elements, v.PlansTried)
+	case part && (choice.searched || choice.uncertain) && r.count < fewOfPart:
+		return fmt.Sprintf("%d elements are too few to tell plans apart; more rows hold more", r.count)
 	}
 	return ""
 }

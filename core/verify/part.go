@@ -5,10 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/hawkeye-audit/hawkeye/core/cases"
 	"github.com/hawkeye-audit/hawkeye/core/gemm"
+	"github.com/hawkeye-audit/hawkeye/core/plan"
+	"github.com/hawkeye-audit/hawkeye/core/step"
 )
 
 // Where only a part of an output is looked at (Options.Rows), that part stands for the whole in everything that follows: the
@@ -100,6 +103,39 @@ func drawLines(seed uint64, n, count int) []int {
 	}
 	slices.Sort(list)
 	return list
+}
+
+// rivalSlices are the plans that stand for those which a kernel of unknown kind may have: sums of so many slices.
+var rivalSlices = []int{2, 3, 5}
+
+// against weighs the elements of a part where no plan tried was seen to differ from the one that agrees, although the kernel may
+// have others: by plans that cut K into slices, as if they had been tried and rejected. Sums of integers have one result.
+func (r *replay) against(ctx context.Context, t *trial) (float64, error) {
+	all := float64(r.count) * float64(r.c.Out.Format.Info().Bits)
+	if t.profile.Step.Kind == step.Integer {
+		return all, nil
+	}
+	s := seen{want: r.known.samples, values: make([][]uint64, r.count)}
+	ran := 0
+	for _, slices := range rivalSlices {
+		p := *t.profile
+		p.Plan = plan.SplitK(slices, max(min(16, r.k/slices), 1), plan.Plain(), p.Step.Result, p.Step.Result)
+		if p.Validate() != nil {
+			continue
+		}
+		out, err := r.compute(ctx, candidate{profile: &p}, r.options.Progress)
+		if refused(err) != nil {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		ran++
+		for i, v := range r.bits(out, r.known.at) {
+			s.values[i] = append(s.values[i], v)
+		}
+	}
+	return min(max(r.chance(s)-math.Log2(float64(ran+1)), 0), all), nil
 }
 
 // said is what a verdict on a part says was compared.

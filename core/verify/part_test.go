@@ -241,7 +241,7 @@ func TestPartIsSound(t *testing.T) {
 }
 
 // TestPartElsewhere: elements in 16 bits come out alike on much hardware, so a part of an output says nothing of a device that
-// the rules were not measured on, nor do all plans tried where a kernel may have others.
+// the rules were not measured on.
 func TestPartElsewhere(t *testing.T) {
 	c, out := namedCall(t, 40, 60, 129)
 	c.Device = onA100
@@ -256,14 +256,31 @@ func TestPartElsewhere(t *testing.T) {
 	if v := replayed(t, sampled, samplesOf(whole, 2)); v.Outcome != Undecided || v.Compared != "stored elements" {
 		t.Errorf("%+v", v)
 	}
-	// Without a name, where all plans give the same: f16 products of ones.
-	c = call{A: format.BF16, Size: [4]int{1, 40, 60, 64}, Layout: "TN", Kind: "normal", Seed: 5}.Record()
-	out = compute(t, c, "hopper/bf16", plan.Plain(), profile.Epilogue{})
-	c.Out.Hash = hashOf(out)
-	for _, rows := range []int{1, 2, 12} {
-		v := inRows(t, c, out, rows)
-		if v.Outcome == Exact && v.PlansTried == 1 {
-			t.Errorf("%d rows: %+v", rows, v)
+}
+
+// TestPartUnnamed: a large product without names has one candidate, and may have been computed otherwise. Elements that come out
+// alike in any order do not make it exact, and those that would not do.
+func TestPartUnnamed(t *testing.T) {
+	golden := openGolden(t)
+	for id, want := range map[string][3]Outcome{ // of 8, 64 and 600 rows
+		"dev-0309": {Undecided, Exact, Exact},         // products that nearly cancel
+		"dev-0333": {Undecided, Undecided, Exact},     // of wide exponents
+		"dev-0442": {Undecided, Undecided, Undecided}, // like weights and activations, in bf16
+	} {
+		for _, c := range golden.Cases {
+			if c.ID != id {
+				continue
+			}
+			data := stored(t, golden, c)
+			for i, rows := range []int{8, 64, 600} {
+				v, err := ReplayCase(t.Context(), c, data, Options{Blind: true, Rows: rows})
+				if err != nil || v.Outcome != want[i] || v.PlansTried != 1 || (v.EvidenceBits >= wantedBits) != (v.Outcome == Exact) {
+					t.Errorf("%s, %d rows: %s: %s, %g bits, %d plans, %v", id, rows, v.Outcome, v.Reason, v.EvidenceBits, v.PlansTried, err)
+				}
+				if named := inRows(t, c, data, rows); named.Outcome != Exact || named.Compared != v.Compared {
+					t.Errorf("%s, %d rows, named: %s: %s", id, rows, named.Outcome, named.Reason)
+				}
+			}
 		}
 	}
 }

@@ -313,6 +313,12 @@ func (r *replay) found(ctx context.Context, v Verdict, choice choice, t *trial, 
 			}
 		}
 	}
+	if w.rejected == 0 && choice.uncertain && r.known.part != nil {
+		var err error
+		if w.bits, err = r.against(ctx, t); err != nil {
+			return v, err
+		}
+	}
 	v = r.judge(v, choice, w)
 	if v.Outcome == Exact {
 		if choice.elsewhere != "" {
