@@ -98,6 +98,10 @@ func replayOptions(options *C.hawkeye_replay_options, host C.hawkeye_float_state
 	if o.Blind, err = boolean("options.blind", options.blind); err != nil {
 		return o, err
 	}
+	if options.rows < 0 {
+		return o, fail(statusArgument, "options.rows is %d: it cannot be negative", int64(options.rows))
+	}
+	o.Rows = int(options.rows)
 	o.Progress = progressFunc(options.progress, options.progress_user, host)
 	o.Threads, err = threadCount(options.threads)
 	return o, err
@@ -195,6 +199,9 @@ func hawkeyeGoSetWhy(h C.hawkeye_set, a, b C.int64_t, options *C.hawkeye_replay_
 		}
 		if o.Profile != nil {
 			return fail(statusArgument, "options.profile is given: two cases are compared by the profiles found for them")
+		}
+		if o.Rows != 0 {
+			return fail(statusArgument, "options.rows is %d: two cases are compared by all of their outputs", o.Rows)
 		}
 		stopped := watch(&o)
 		reasons, err := explain.InSet(context.Background(), s, first, second, o)

@@ -275,6 +275,8 @@ typedef struct hawkeye_replay_options {
     void *progress_user;
     int32_t threads; /* 0: the default */
     int32_t blind;   /* 1: the recorded kernel names and launches are not looked at */
+    int64_t rows;    /* of a larger output only so many rows are computed, and compared where elements of them are
+                        stored, never the hash; 0: all of it */
 } hawkeye_replay_options;
 
 /* hawkeye_set_replay with options; NULL for none. */
@@ -284,7 +286,7 @@ HAWKEYE_API hawkeye_status hawkeye_set_replay_with(hawkeye_set set, int64_t inde
                                                    char *message, size_t message_size);
 
 /* Replays cases a and b and writes why their bits differ as one JSON object: {"a","b","differences","same_arithmetic",
- * "element","unshown","text"}; `text` is all of it for a person. Of the options, NULL for none, profile must be 0. A
+ * "element","unshown","text"}; `text` is all of it for a person. Of the options, NULL for none, profile and rows must be 0. A
  * buffer of 64 KiB always suffices, as for hawkeye_set_replay. */
 HAWKEYE_API hawkeye_status hawkeye_set_why(hawkeye_set set, int64_t a, int64_t b,
                                            const hawkeye_replay_options *options,

@@ -504,6 +504,7 @@ struct ReplayOptions {
     bool blind = false;               // the recorded kernel names and launches are not looked at
     std::int32_t threads = 0;         // 0: the default
     Progress progress;
+    std::int64_t rows = 0;            // how many rows of a larger output are looked at; 0: all
 };
 
 // A set of recorded cases: FILE.jsonl with its FILE.bin beside it. Move only.
@@ -573,6 +574,7 @@ private:
         o.progress_user = &relay;
         o.threads = options.threads;
         o.blind = options.blind ? 1 : 0;
+        o.rows = options.rows;
         std::string buffer(std::size_t{1} << 16, '\0');
         std::size_t needed = 0;
         detail::call([&](char *message, std::size_t size) {

@@ -30,6 +30,8 @@ var loaded = sync.OnceValue(func() *table {
 // table is table.json; docs/rules.md explains its fields.
 type table struct {
 	About     string                       `json:"about"`
+	GPUs      []string                     `json:"gpus"`   // that the rows were measured on, as torch names them
+	CuBLAS    string                       `json:"cublas"` // the version they were measured with, of the package nvidia-cublas
 	Steps     map[string]map[string]string `json:"steps"`
 	Rules     []*row                       `json:"rules"`
 	Epilogues []*epilogueRow               `json:"epilogues"`
@@ -131,6 +133,9 @@ func readTable(text []byte) (*table, error) {
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is more text after the table")
+	}
+	if len(t.GPUs) == 0 || slices.Contains(t.GPUs, "") {
+		return nil, errors.New("gpus: must name the GPUs that the rows were measured on")
 	}
 	for set, names := range t.Steps {
 		for f, name := range names {

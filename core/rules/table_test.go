@@ -6,7 +6,7 @@ import (
 )
 
 // good is the smallest table; every bad one below differs from it in one place.
-const good = `{"about": "", "steps": {"chain": {"f32": "cuda-core/f32"}},
+const good = `{"about": "", "gpus": ["here"], "steps": {"chain": {"f32": "cuda-core/f32"}},
  "rules": [{"id": "r", "family": "f", "kernel": "^k_(?P<tile>\\d+)", "when": ["!reduce"], "let": {"half_k": "k / 2", "two": "half_k * 2"}, "step": "chain",
   "plans": [{"search": [{"name": "slices", "from": "1", "to": "min(4, two)", "distinct": "ceil(k/slices)"}, {"name": "lanes", "values": [2, "tile"]}],
    "plan": {"split": {"slices": "slices", "grain": 1, "of": {"lanes": {"count": "lanes", "run": 1, "of": {"chain": {}}, "folds": "countdown(lanes)",
@@ -22,6 +22,8 @@ func TestBadTables(t *testing.T) {
 	for _, bad := range []struct{ from, to, want string }{
 		{`{"about"`, `{"above"`, "above"},
 		{`"blind"`, `"blond"`, "blond"},
+		{`"gpus": ["here"], `, ``, "gpus: must name"},
+		{`"gpus": ["here"]`, `"gpus": [""]`, "gpus: must name"},
 		{`]}]}`, `]}]} x`, "invalid character"},
 		{`"cuda-core/f32"`, `"cuda-core/f33"`, "steps.chain.f32"},
 		{`"id": "r", `, ``, "rules[0].id: missing"},

@@ -3,6 +3,7 @@ package verify
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/hawkeye-audit/hawkeye/core/format"
 	"github.com/hawkeye-audit/hawkeye/core/gemm"
@@ -165,7 +166,9 @@ func (r *replay) locate(c *compared) *Difference {
 	d.Pattern = &box
 	// Rows or columns that differ with untouched ones between them, or neighbours in one line, are no tile.
 	tile := len(storedRows) == len(rows) && len(storedColumns) == len(columns) && len(rows) > 1 && len(columns) > 1
-	d.Kind, d.Text = r.shapeOf(d, tile)
+	// That all lie in one row is only to be said where other rows were looked at.
+	several := slices.ContainsFunc(c.at, func(p gemm.Position) bool { return p.Row != c.at[0].Row || p.Batch != c.at[0].Batch })
+	d.Kind, d.Text = r.shapeOf(d, tile, several)
 	return d
 }
 
@@ -173,11 +176,11 @@ func (r *replay) locate(c *compared) *Difference {
 // its bits, and in most patterns that come from another order of sums far fewer differ.
 const fullShare = 0.4
 
-// shapeOf names the pattern; tile: the box has no row or column that agrees throughout.
-func (r *replay) shapeOf(d *Difference, tile bool) (DifferenceKind, string) {
+// shapeOf names the pattern; tile: the box has no row or column that agrees throughout; several rows were compared.
+func (r *replay) shapeOf(d *Difference, tile, several bool) (DifferenceKind, string) {
 	b := d.Pattern
 	all := fmt.Sprintf("%d of %d stored elements", d.Differing, d.Compared)
-	if d.Compared == r.count {
+	if d.Compared == r.count && r.known.part == nil {
 		all = fmt.Sprintf("%d of %d elements", d.Differing, d.Compared)
 	}
 	where := ""
@@ -190,7 +193,7 @@ func (r *replay) shapeOf(d *Difference, tile bool) (DifferenceKind, string) {
 			r.place(gemm.Position{Batch: d.First.Batch, Row: d.First.Row, Column: d.First.Column}), d.First.Recorded, d.First.Replayed, apart(d.First.Ulps), d.Compared-1)
 	case b.InBatches > 1:
 		return Scattered, all + " differ, in several matrices of the batch"
-	case b.InRows == 1 && (r.m > 1 || r.batch > 1) && (b.InColumns > 2 || b.InColumns == r.n):
+	case b.InRows == 1 && several && (b.InColumns > 2 || b.InColumns == r.n):
 		return DifferentRow, fmt.Sprintf("row %d%s changed: %s differ, all of them in it (columns %d to %d)", b.Rows[0], where, all, b.Columns[0], b.Columns[1])
 	case b.InColumns == 1 && (r.n > 1 || r.batch > 1) && (b.InRows > 2 || b.InRows == r.m):
 		return DifferentColumn, fmt.Sprintf("column %d%s changed: %s differ, all of them in it (rows %d to %d)", b.Columns[0], where, all, b.Rows[0], b.Rows[1])

@@ -69,7 +69,7 @@ func (o Options) threads() int {
 // estimate is the work of a search among candidates and one whole replay. The search computes a few elements of each
 // candidate on one thread, in kernel tiles that are larger than the elements asked for.
 func (r *replay) estimate(candidates []candidate) Estimate {
-	e := Estimate{Candidates: len(candidates), MultiplyAdds: r.c.MultiplyAdds()}
+	e := Estimate{Candidates: len(candidates), MultiplyAdds: r.cost()}
 	if len(candidates) == 0 {
 		return e
 	}

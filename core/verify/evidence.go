@@ -204,7 +204,7 @@ func (r *replay) weigh(ctx context.Context, found *trial, out []byte) (weighed, 
 	slices.SortStableFunc(rejected, func(a, b *trial) int { return cmp.Compare(nearness(a), nearness(b)) })
 
 	runs := uint64(0)
-	affordable := func() bool { return runs == 0 || runs*r.c.MultiplyAdds() < rivalWork }
+	affordable := func() bool { return runs == 0 || runs*r.cost() < rivalWork }
 	unresolved := 0
 	for _, t := range rejected {
 		if t.differing > 1 || t.whole == nil && r.far(t) {

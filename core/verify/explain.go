@@ -32,7 +32,7 @@ func (r *replay) explain(ctx context.Context, v Verdict, choice choice) (Verdict
 	if r.options.unexplained || r.options.trying {
 		return v, nil
 	}
-	determined := !choice.searched && !choice.uncertain
+	determined := choice.determined()
 	near, err := r.nearest(ctx)
 	if err != nil || len(near) == 0 {
 		return v, err
@@ -47,7 +47,7 @@ func (r *replay) explain(ctx context.Context, v Verdict, choice choice) (Verdict
 		if d.MissingProducts == r.k%64 && d.MissingProducts > 0 && r.splits(found.beside.trial) {
 			wanted = knownFaultBits
 		}
-		if found.own {
+		if found.own || choice.elsewhere != "" {
 			wanted = math.Inf(1)
 		}
 		enough := determined || found.beside.evident-math.Log2(float64(max(found.tried, 1))) >= wanted
@@ -80,7 +80,8 @@ func (r *replay) explain(ctx context.Context, v Verdict, choice choice) (Verdict
 	if len(best.differing) == 0 {
 		return v, nil
 	}
-	if r.identified(best, d) {
+	// Where a part was looked at, how its rows were drawn is in the pattern too: it identifies nothing.
+	if choice.elsewhere == "" && r.known.part == nil && r.identified(best, d) {
 		t := best.trial
 		v.Outcome, v.Plan, v.ProfileID, v.Profile = Wrong, r.describe(t.candidate), t.profile.ID(), t.profile.JSON()
 		v.Comparison = comparisonOf(r, best)
@@ -476,11 +477,12 @@ func (r *replay) identified(c *compared, d *Difference) bool {
 		return false
 	}
 	// Another plan differs in so many elements at the least; how likely it is to differ in as few as these (Chernoff's bound
-	// for independent elements).
-	share, expected := float64(len(c.differing))/float64(r.count), max(least, 1/float64(r.count))
+	// for independent elements). Elements that are not stored were not seen to agree.
+	seenOf := float64(len(c.want))
+	share, expected := float64(len(c.differing))/seenOf, max(least, 1/float64(r.count))
 	few := 0.0
 	if share < expected {
-		few = float64(r.count) * divergence(share, min(expected, 1-1e-9))
+		few = seenOf * divergence(share, min(expected, 1-1e-9))
 	}
 	return d.Kind != Scattered && max(few, r.patternBits(d)) >= wantedBits
 }
@@ -503,12 +505,13 @@ func (r *replay) remark(ctx context.Context, v Verdict, t *trial, out []byte) (V
 	if lost == 0 || lost == r.k || !r.splits(t) || r.options.unexplained {
 		return v, nil
 	}
-	actual := gemm.Dense(out, r.c.Out.Format, r.batch, r.m, r.n)
 	var at []gemm.Position
-	var want []uint64
 	for _, i := range spread(min(r.count, 1<<20))[:min(r.count, faultElements/2)] {
-		p := r.position(i)
-		at, want = append(at, p), append(want, actual.Bits(p.Batch, p.Row, p.Column))
+		at = append(at, r.position(i))
+	}
+	want, what := r.bits(out, at), "the output has"
+	if r.known.part != nil {
+		what = "the elements looked at have"
 	}
 	for _, f := range r.tail(t.candidate, lost) {
 		values, err := r.faulty(ctx, &f, at)
@@ -518,16 +521,26 @@ func (r *replay) remark(ctx context.Context, v Verdict, t *trial, out []byte) (V
 		if values == nil || !slices.Equal(values, want) {
 			continue
 		}
-		whole, err := r.faultyWhole(ctx, &f)
+		same, err := r.leaves(ctx, &f, out)
 		if err != nil {
 			return v, err
 		}
-		if string(whole) == string(out) {
-			v.Notes = append(v.Notes, fmt.Sprintf("a dropped tail could not be seen here: the output has the same bits without the last %d of K = %d products (K mod 64), which cuBLAS's split-K kernels have been seen to leave out", lost, r.k))
+		if same {
+			v.Notes = append(v.Notes, fmt.Sprintf("a dropped tail could not be seen here: %s the same bits without the last %d of K = %d products (K mod 64), which cuBLAS's split-K kernels have been seen to leave out", what, lost, r.k))
 			return v, nil
 		}
 	}
 	return v, nil
+}
+
+// leaves tells whether a fault leaves all bits that were compared as they are.
+func (r *replay) leaves(ctx context.Context, f *fault, out []byte) (bool, error) {
+	if r.known.part != nil {
+		values, err := r.faulty(ctx, f, r.known.at)
+		return values != nil && slices.Equal(values, r.known.samples), err
+	}
+	whole, err := r.faultyWhole(ctx, f)
+	return string(whole) == string(out), err
 }
 
 // splits tells whether a kernel that cuts K into slices ran, by the plan or by its name.

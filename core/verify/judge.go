@@ -19,6 +19,9 @@ func (r *replay) agrees(out []byte) (bool, *Comparison) {
 	comparison := Comparison{First: -1, Worst: -1}
 	actual := gemm.Dense(out, r.c.Out.Format, 1, 1, len(out)/r.c.Out.Format.Bytes())
 	for i, index := range r.known.indices {
+		if r.known.part != nil {
+			index = i
+		}
 		comparison.add(actual, r.known.samples[i], actual.Bits(0, 0, index))
 	}
 	comparison.First, comparison.Worst = flat(r.known.indices, comparison.First), flat(r.known.indices, comparison.Worst)
@@ -49,6 +52,9 @@ func (r *replay) judge(v Verdict, choice choice, w weighed) Verdict {
 		if r.known.whole {
 			v.Compared = "the whole output"
 		}
+		if r.known.part != nil {
+			v.Compared = r.said()
+		}
 	}
 	width := float64(r.c.Out.Format.Info().Bits)
 	v.EvidenceBits = float64(v.Elements) * width
@@ -57,7 +63,7 @@ func (r *replay) judge(v Verdict, choice choice, w weighed) Verdict {
 		// Elements that repeat one another count once: zeros or NaNs alone are what any operands may give.
 		v.EvidenceBits = min(v.EvidenceBits, float64(r.count-max(r.alike-1, 0))*width)
 		if r.alike == r.count && r.count > 1 {
-			v.Reason = fmt.Sprintf("all %d elements of the output are the same, which other operands or another arithmetic may give too", r.count)
+			v.Reason = fmt.Sprintf("all %d %s are the same, which other operands or another arithmetic may give too", r.count, r.elementsOfOutput())
 		}
 	case w.rejected > 0:
 		v.EvidenceBits = max(min(v.EvidenceBits, w.bits), 0)
@@ -76,16 +82,24 @@ func (r *replay) judge(v Verdict, choice choice, w weighed) Verdict {
 		// and no more, however the plan came about: the same as where the names leave one plan.
 		if r.alike == r.count && r.count > 1 {
 			v.EvidenceBits = width
-			v.Reason = fmt.Sprintf("all %d elements of the output are the same, as all %d plans tried give it; other operands or another arithmetic may give it too", r.count, v.PlansTried)
+			v.Reason = fmt.Sprintf("all %d %s are the same, as all %d plans tried give it; other operands or another arithmetic may give it too", r.count, r.elementsOfOutput(), v.PlansTried)
 			break
 		}
 		v.EvidenceBits = min(v.EvidenceBits, float64(r.count-r.alike)*width)
 		if v.EvidenceBits < wantedBits {
 			v.Outcome, v.Reason = Undecided, tooLittle(v)
 			if r.alike > 1 {
-				v.Reason = fmt.Sprintf("%d of %d elements of the output are the same, which any plan may give; all %d plans tried agree on what was looked at",
-					r.alike, r.count, v.PlansTried)
+				v.Reason = fmt.Sprintf("%d of %d %s are the same, which any plan may give; all %d plans tried agree on what was looked at",
+					r.alike, r.count, r.elementsOfOutput(), v.PlansTried)
 			}
+		}
+	}
+	if r.known.part != nil && choice.uncertain && w.rejected == 0 {
+		v.EvidenceBits = min(v.EvidenceBits, w.bits)
+	}
+	if v.Outcome == Exact {
+		if doubt := r.doubt(v, choice); doubt != "" {
+			v.Outcome, v.Reason = Undecided, after(choice.elsewhere, doubt)
 		}
 	}
 	if v.Reason == "" && len(v.Others) > 0 {
@@ -96,11 +110,32 @@ func (r *replay) judge(v Verdict, choice choice, w weighed) Verdict {
 	return v
 }
 
+// doubt is why bits that agree are not enough all the same: the plan is none that is known of the device that computed them, or
+// only a part of the output was looked at. "" for no doubt.
+func (r *replay) doubt(v Verdict, choice choice) string {
+	little, part := v.EvidenceBits < wantedBits, r.known.part != nil
+	switch {
+	case choice.elsewhere != "" && r.known.hash == "" && !r.known.whole:
+		// Most elements in 16 bits come out alike on any hardware.
+		return fmt.Sprintf("the %d elements looked at are those of a plan that was measured elsewhere; only the whole output could tell whether it ran", v.Elements)
+	case little && part:
+		return tooLittle(v) + "; more rows hold more"
+	case little && choice.elsewhere != "":
+		return tooLittle(v)
+	case part && (choice.searched || choice.uncertain) && r.count < fewOfPart:
+		return fmt.Sprintf("%d elements are too few to tell plans apart; more rows hold more", r.count)
+	}
+	return ""
+}
+
 // tooLittle is the reason for a plan that agrees on less than the evidence wanted.
 func tooLittle(v Verdict) string {
 	elements := fmt.Sprintf("%d elements", v.Elements)
 	if v.Elements == 1 {
 		elements = "1 element"
+	}
+	if v.PlansTried == 1 {
+		return fmt.Sprintf("too little output: the one plan tried agrees on %s, worth %.1f bits, and %d are wanted", elements, max(v.EvidenceBits, 0), wantedBits)
 	}
 	return fmt.Sprintf("too little output to identify the plan: one of %d plans tried agrees on %s, worth %.1f bits, and %d are wanted",
 		v.PlansTried, elements, max(v.EvidenceBits, 0), wantedBits)
@@ -133,10 +168,10 @@ func majority(out []byte, width int) int {
 }
 
 // noAgreement is the verdict where no candidate gives the recorded output. Where the kernel's name determines the profile,
-// or one is given, differing bits are wrong; where it was searched for, the right plan may simply not be among those tried,
+// or one is given, differing bits are wrong, unless the profile is of other devices than the record; where it was searched for, the right plan may simply not be among those tried,
 // unless what differs is explained (difference.go).
 func (r *replay) noAgreement(ctx context.Context, v Verdict, choice choice, survivors []*trial) (Verdict, error) {
-	if !choice.searched && !choice.uncertain {
+	if choice.determined() {
 		t := r.trials[0]
 		v.Outcome, v.Plan = Wrong, r.describe(t.candidate)
 		v.ProfileID, v.Profile = t.profile.ID(), t.profile.JSON()
@@ -152,6 +187,8 @@ func (r *replay) noAgreement(ctx context.Context, v Verdict, choice choice, surv
 	}
 	v.Outcome = Undecided
 	switch {
+	case !choice.searched && choice.elsewhere != "":
+		v.Reason = "the one plan tried does not give the recorded output"
 	case !choice.searched:
 		v.Reason = "the one plan tried for " + choice.family + " kernels does not give the recorded output, and such a kernel may have others"
 	case len(r.known.samples) == 0:
@@ -161,11 +198,25 @@ func (r *replay) noAgreement(ctx context.Context, v Verdict, choice choice, surv
 	default:
 		v.Reason = fmt.Sprintf("%d of %d plans tried agree on the stored elements looked at first, but none gives the whole recorded output", len(survivors), v.PlansTried)
 	}
+	if v.Reason = after(choice.elsewhere, v.Reason); choice.elsewhere != "" && r.c.Device["gpu"] == "" {
+		return v, nil // beside the plans of a GPU, how a CPU's output differs means nothing
+	}
 	return r.explain(ctx, v, choice)
+}
+
+// after joins a reason to one that stands before it, where there is one.
+func after(first, reason string) string {
+	if first == "" {
+		return reason
+	}
+	return first + "; " + reason
 }
 
 // position of a flat index.
 func (r *replay) position(index int) gemm.Position {
+	if r.known.part != nil {
+		return r.known.at[index]
+	}
 	return gemm.Position{Batch: index / (r.m * r.n), Row: index / r.n % r.m, Column: index % r.n}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/hawkeye-audit/hawkeye/core/format"
 	"github.com/hawkeye-audit/hawkeye/core/gemm"
 	"github.com/hawkeye-audit/hawkeye/core/profile"
+	"github.com/hawkeye-audit/hawkeye/core/rules"
 )
 
 // Options are how a replay runs.
@@ -25,6 +26,11 @@ type Options struct {
 	Profile *profile.Profile
 	// Blind leaves the kernels' names and launches out of account.
 	Blind bool
+	// Rows is how many rows of a larger output are looked at, and computed; 0: all. Only stored elements in them are compared,
+	// and never the hash.
+	Rows int
+	// output is the whole recorded output, where a trace keeps it and Rows is less than all of it.
+	output []byte
 	// unexplained leaves out what only explains a verdict: tests of verdicts alone need it fast.
 	unexplained bool
 	// trying leaves a difference unexplained: the profile given is only the one to try first.
@@ -37,8 +43,9 @@ type recorded struct {
 	samples []uint64 // bit patterns at positions
 	at      []gemm.Position
 	indices []int
-	whole   bool // the samples are the whole output
-	made    bool // the samples were taken from an output that has the recorded hash
+	whole   bool  // the samples are the whole output
+	made    bool  // the samples were taken from an output that has the recorded hash
+	part    *part // what is kept is a part of the output; else nil
 }
 
 // ReplayCase replays one recorded case with the profiles that its kernels' names and launches allow and gives the verdict.
@@ -56,9 +63,9 @@ func ReplayCase(ctx context.Context, c *cases.Case, stored []byte, o Options) (V
 		return v, nil
 	}
 	choice := choose(c, o)
-	v.Family = choice.family
+	v.Family, v.Elsewhere = choice.family, choice.elsewhere
 	if choice.unknown != "" {
-		return undecided("%s", choice.unknown)
+		return undecided("%s", after(choice.elsewhere, choice.unknown))
 	}
 	if batch*m*n == 0 || k == 0 {
 		return undecided("the output is empty or K is 0: nothing was multiplied, and what a GPU does then is not known")
@@ -66,6 +73,12 @@ func ReplayCase(ctx context.Context, c *cases.Case, stored []byte, o Options) (V
 	known, err := readOutput(c, stored)
 	if err != nil {
 		return v, err
+	}
+	if o.Rows > 0 && batch*m > o.Rows {
+		if len(known.samples) == 0 && known.hash != "" {
+			return undecided("only the hash of the output is recorded: a part of it cannot be compared; leave out --rows")
+		}
+		known.keep(c, o.Rows, o.output)
 	}
 	if known.hash == "" && len(known.samples) == 0 {
 		return undecided("the record holds neither the output's hash nor any of its elements")
@@ -76,6 +89,9 @@ func ReplayCase(ctx context.Context, c *cases.Case, stored []byte, o Options) (V
 		return undecided("%v", err)
 	}
 	r := &replay{c: c, operands: operands, options: o, known: known, polled: time.Now(), batch: batch, m: m, n: n, k: k, count: batch * m * n}
+	if known.part != nil {
+		r.count = len(known.samples)
+	}
 	if progress := o.Progress; progress != nil {
 		r.options.Progress = func(done, total uint64) error {
 			err := progress(done, total)
@@ -90,6 +106,9 @@ func ReplayCase(ctx context.Context, c *cases.Case, stored []byte, o Options) (V
 	}
 	r.plain = time.Since(begin)
 	v, err = r.verdict(ctx, v, choice)
+	if other := rules.OtherLibrary(c.Device); other != "" && (o.Profile == nil || o.trying) && v.Outcome != Undecided && err == nil {
+		v.Notes = append(v.Notes, other)
+	}
 	if err != nil && (r.stop != nil || ctx.Err() != nil) {
 		return r.stopped(v, len(choice.candidates)), err
 	}
@@ -197,12 +216,11 @@ const (
 
 // run computes a trial's whole output, for comparison alone.
 func (r *replay) run(ctx context.Context, t *trial) error {
-	out := make([]byte, r.count*r.c.Out.Format.Bytes())
-	a := r.args(t.candidate, gemm.Dense(out, r.c.Out.Format, r.batch, r.m, r.n))
-	if a.Progress != nil { // its own work is not the case's: the callback is only to be able to stop it
-		a.Progress = func(_, total uint64) error { return r.options.Progress(r.done, total) }
+	progress := r.options.Progress
+	if progress != nil { // its own work is not the case's: the callback is only to be able to stop it
+		progress = func(_, total uint64) error { return r.options.Progress(r.done, total) }
 	}
-	err := gemm.Run(ctx, a)
+	out, err := r.compute(ctx, t.candidate, progress)
 	if t.refused = refused(err); t.refused != nil {
 		return nil
 	}
@@ -229,23 +247,23 @@ func (r *replay) verdict(ctx context.Context, v Verdict, choice choice) (Verdict
 		}
 	}
 	for i, t := range survivors {
-		if i >= maxWhole && uint64(i)*v.MultiplyAdds > maxWholeWork {
+		if i >= maxWhole && uint64(i)*r.cost() > maxWholeWork {
 			v.Outcome = Undecided
-			v.Reason = fmt.Sprintf("%d plans are left after the stored elements looked at; %d of them were run whole and none gives the recorded output", len(survivors), i)
+			v.Reason = after(choice.elsewhere, fmt.Sprintf("%d plans are left after the stored elements looked at; %d of them were run whole and none gives the recorded output", len(survivors), i))
 			return v, nil
 		}
-		out := make([]byte, r.count*r.c.Out.Format.Bytes())
 		start := time.Now()
-		err := gemm.Run(ctx, r.args(t.candidate, gemm.Dense(out, r.c.Out.Format, r.batch, r.m, r.n)))
+		out, err := r.compute(ctx, t.candidate, r.options.Progress)
 		if t.refused = refused(err); t.refused != nil {
 			continue
 		}
 		if err != nil {
 			return v, err
 		}
-		took := time.Since(start)
-		v.Seconds = took.Seconds()
-		learn(t.profile, v.MultiplyAdds, took, r.options.threads())
+		if took := time.Since(start); r.known.part == nil {
+			v.Seconds = took.Seconds()
+			learn(t.profile, v.MultiplyAdds, took, r.options.threads())
+		}
 		agrees, comparison := r.agrees(out)
 		if agrees {
 			v.ReplaySeconds = (r.plain + time.Since(start)).Seconds()
@@ -295,8 +313,20 @@ func (r *replay) found(ctx context.Context, v Verdict, choice choice, t *trial, 
 			}
 		}
 	}
+	if w.rejected == 0 && choice.uncertain && r.known.part != nil {
+		var err error
+		if w.bits, err = r.against(ctx, t); err != nil {
+			return v, err
+		}
+	}
 	v = r.judge(v, choice, w)
 	if v.Outcome == Exact {
+		if choice.elsewhere != "" {
+			v.Notes = append(v.Notes, choice.elsewhere+"; the plan that gives these bits was measured on "+rules.MeasuredOn())
+		}
+		if r.known.part != nil && r.known.part.hashed {
+			v.Notes = append(v.Notes, noHash)
+		}
 		return r.remark(ctx, v, t, out)
 	}
 	return v, nil

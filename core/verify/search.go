@@ -112,12 +112,7 @@ func (r *replay) elements(ctx context.Context, t *trial, where *places) ([]uint6
 		return nil, context.Cause(ctx)
 	}
 	if t.out != nil {
-		d := gemm.Dense(t.out, r.c.Out.Format, r.batch, r.m, r.n)
-		values := make([]uint64, len(where.at))
-		for i, p := range where.at {
-			values[i] = d.Bits(p.Batch, p.Row, p.Column)
-		}
-		return values, nil
+		return r.bits(t.out, where.at), nil
 	}
 	if where.probe == nil {
 		var err error
@@ -289,7 +284,7 @@ func (r *replay) unrounded(ctx context.Context, t *trial, at []gemm.Position) ([
 	}
 	var values []uint64
 	var err error
-	if r.count <= wholeInstead*len(at) {
+	if r.known.part == nil && r.count <= wholeInstead*len(at) {
 		out := make([]byte, 4*r.count)
 		a.D = gemm.Dense(out, format.F32, r.batch, r.m, r.n)
 		if err = gemm.Run(ctx, a); err == nil {

@@ -77,6 +77,10 @@ func (s *Set) replayLine(ctx context.Context, index int, o Options) (Verdict, er
 	if err == nil {
 		stored, err = s.trace.Stored(index, l)
 	}
+	if err == nil && o.Rows > 0 && l.Case.Out.File != "" {
+		out := &l.Case.Out
+		o.output, err = l.Case.Source.Operand("out", &cases.Tensor{Format: out.Format, Shape: out.Shape, File: out.File, Hash: out.Hash})
+	}
 	var broken *trace.Problem
 	switch {
 	case errors.As(err, &broken):
@@ -84,6 +88,9 @@ func (s *Set) replayLine(ctx context.Context, index int, o Options) (Verdict, er
 		return v, nil
 	case err != nil:
 		return v, malformed(err)
+	}
+	if len(l.Case.Device) == 0 {
+		l.Case.Device = s.device()
 	}
 	key := signature(l.Case, o.Blind)
 	if p := s.found.get(key); p != nil && o.Profile == nil {
@@ -106,6 +113,21 @@ func (s *Set) replayLine(ctx context.Context, index int, o Options) (Verdict, er
 		}
 	}
 	return s.told(v), err
+}
+
+// device is what the trace's manifest says of where it was recorded, as a case has it. It is never empty: a trace that does not
+// say it is not taken for one of the GPU that the rules were measured on.
+func (s *Set) device() map[string]string {
+	device := map[string]string{}
+	for name, v := range s.trace.Manifest.Device {
+		if text, ok := v.(string); ok {
+			device[name] = text
+		}
+	}
+	if len(device) == 0 {
+		device["device"] = "not recorded"
+	}
+	return device
 }
 
 // told says in the reason that the trace is broken.

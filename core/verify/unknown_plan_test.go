@@ -11,6 +11,12 @@ import (
 // verdictAmong is ReplayCase with candidates of one's own.
 func verdictAmong(t *testing.T, c *cases.Case, stored []byte, ch choice) Verdict {
 	t.Helper()
+	return verdictAmongRows(t, c, stored, ch, 0)
+}
+
+// verdictAmongRows is the same of so many rows, 0 for all.
+func verdictAmongRows(t *testing.T, c *cases.Case, stored []byte, ch choice, rows int) Verdict {
+	t.Helper()
 	known, err := readOutput(c, stored)
 	if err != nil {
 		t.Fatal(err)
@@ -21,6 +27,10 @@ func verdictAmong(t *testing.T, c *cases.Case, stored []byte, ch choice) Verdict
 	}
 	batch, m, n, k := c.Sizes()
 	r := &replay{c: c, operands: operands, options: Options{Threads: 1}, known: known, polled: time.Now(), batch: batch, m: m, n: n, k: k, count: batch * m * n}
+	if rows > 0 {
+		r.known.keep(c, rows, nil)
+		r.count = len(r.known.samples)
+	}
 	v, err := r.verdict(context.Background(), Verdict{ID: c.ID, MultiplyAdds: c.MultiplyAdds()}, ch)
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,8 @@ type Verdict struct {
 	Out       string  `json:"out"`
 	Family    string  `json:"family"`
 	ProfileID string  `json:"profile_id,omitempty"`
-	// Compared is what was compared: "sha256 of the whole output", "the whole output", "stored elements" or "rows".
+	// Compared is what was compared: "sha256 of the whole output", "the whole output", "stored elements", of a
+	// part "40 of 1048576 elements, in 16 rows", or "rows" of single instructions.
 	Compared string `json:"compared,omitempty"`
 	Elements int    `json:"elements"` // output elements compared
 	// EvidenceBits is the base-2 logarithm of the odds against chance: for a profile the kernel names determine, the bits
@@ -49,6 +50,9 @@ type Verdict struct {
 	Difference *Difference `json:"difference,omitempty"`
 	// Notes are remarks on a verdict that stands: what this output could not have shown, for example.
 	Notes []string `json:"notes,omitempty"`
+	// Elsewhere: the record is of another device than those the rules were measured on, and of which. The outcome is never
+	// Wrong then.
+	Elsewhere string `json:"elsewhere,omitempty"`
 	// Reused: the profile was found for an earlier line of the trace with the same signature, and confirmed on this one.
 	Reused bool `json:"reused,omitempty"`
 	// Broken says where the trace is not as it was written, which leaves nothing to verify: the outcome is Undecided.

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     )
     from ._profiles import Profile, profile, profiles
     from ._sets import RecordedSet, Verdict, open_set
+    from ._verify import Report, verify
     from .record import record
 
     __version__: str
@@ -77,6 +78,7 @@ _HOMES = {
     "_native": ("instruction_set", "instruction_sets", "set_instruction_set", "set_threads", "threads"),
     "_profiles": ("Profile", "profile", "profiles"),
     "_sets": ("RecordedSet", "Verdict", "open_set"),
+    "_verify": ("Report", "verify"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -97,6 +99,7 @@ __all__ = [
     "ProfileError",
     "Reasons",
     "RecordedSet",
+    "Report",
     "ShapeError",
     "UnsupportedError",
     "Verdict",
@@ -116,6 +119,7 @@ __all__ = [
     "set_instruction_set",
     "set_threads",
     "threads",
+    "verify",
     "why",
 ]
 

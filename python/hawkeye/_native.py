@@ -103,6 +103,7 @@ class ReplayOptions(c.Structure):
         ("progress_user", c.c_void_p),
         ("threads", c.c_int32),
         ("blind", c.c_int32),
+        ("rows", c.c_int64),
     ]
 
 
@@ -430,6 +431,18 @@ def threads() -> int:
 def set_threads(count: int) -> None:
     """Sets how many threads calls use by default; 0 means one a processor. The bits do not depend on it."""
     call("hawkeye_set_threads", thread_count(count))
+
+
+def row_count(count: int | None) -> int:
+    """A rows= argument as the C interface takes it: None is all of them."""
+    if count is None:
+        return 0
+    from operator import index
+
+    number = index(count)
+    if not 1 <= number < 1 << 31:
+        raise errors.ArgumentError(f"rows is {number}: it must be 1 or more, and below 2^31.")
+    return number
 
 
 def thread_count(count: int | None) -> int:

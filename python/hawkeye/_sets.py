@@ -106,11 +106,17 @@ class RecordedSet:
         A trace's lines have the sizes "batch", "m", "n", "k" beside their own fields; of a line that is no record there
         is its "id" alone.
         """
+        return list(self._each())
+
+    def _each(self) -> Iterator[dict[str, Any]]:
+        """What ``cases`` lists, one by one: a long trace's lines need not be in memory together."""
         if self.trace is not None:
-            return list(self._lines(self.trace))
+            yield from self._lines(self.trace)
+            return
         with self.path.open(encoding="utf-8") as lines:
-            numbered = [(number, json.loads(line)) for number, line in enumerate(lines, 1) if line.strip()]
-        return [case | {"id": _identity(case, number)} for number, case in numbered if not case.get("about")]
+            for number, line in enumerate(lines, 1):
+                if line.strip() and not (case := json.loads(line)).get("about"):
+                    yield case | {"id": _identity(case, number)}
 
     @property
     def trace(self) -> dict[str, Any] | None:
@@ -145,13 +151,15 @@ class RecordedSet:
         threads: int | None = None,
         blind: bool = False,
         profile: ProfileLike | None = None,
+        rows: int | None = None,
         progress: Progress | None = None,
     ) -> Verdict:
         """Replays a case, named by its id or its index, counted from 0 in the file's order.
 
         The recorded kernel names and launches say which profiles to try; ``blind=True`` leaves them unread and searches
-        by operation, formats and sizes. ``profile`` is the only one to try. A replay that is stopped, by Ctrl-C or by
-        ``progress`` returning False, leaves what it knows in ``unfinished``.
+        by operation, formats and sizes. ``profile`` is the only one to try. Of an output of more than ``rows`` rows
+        only so many are computed, and the stored elements in them compared, never the hash. A replay that is stopped,
+        by Ctrl-C or by ``progress`` returning False, leaves what it knows in ``unfinished``.
         """
         from ._profiles import profile as find
 
@@ -162,6 +170,7 @@ class RecordedSet:
             profile=0 if only is None else only._handle,
             threads=_native.thread_count(threads),
             blind=blind,
+            rows=_native.row_count(rows),
         )
         # The library says that 64 KiB always suffice; it does not keep a verdict that did not fit.
         buffer, needed = c.create_string_buffer(1 << 16), c.c_size_t()

@@ -46,12 +46,13 @@ int main(int argc, char **argv) {
     AT(hawkeye_comparison, worst_ulps, 40);
     AT(hawkeye_comparison, worst_actual, 72);
 
-    CHECK(sizeof(hawkeye_replay_options) == 40);
+    CHECK(sizeof(hawkeye_replay_options) == 48);
     AT(hawkeye_replay_options, profile, 8);
     AT(hawkeye_replay_options, progress, 16);
     AT(hawkeye_replay_options, progress_user, 24);
     AT(hawkeye_replay_options, threads, 32);
     AT(hawkeye_replay_options, blind, 36);
+    AT(hawkeye_replay_options, rows, 40);
 
     CHECK(sizeof(hawkeye_explain_options) == 56);
     AT(hawkeye_explain_options, m, 8);

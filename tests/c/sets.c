@@ -51,6 +51,12 @@ int main(int argc, char **argv) {
     CHECK_STATUS(HAWKEYE_OK, hawkeye_set_replay_with(set, 183, NULL, text, sizeof text, NULL, M_));
     o.blind = 2;
     CHECK_STATUS(HAWKEYE_ERROR_ARGUMENT, hawkeye_set_replay_with(set, 183, &o, text, sizeof text, NULL, M_));
+    o = (hawkeye_replay_options){.struct_size = sizeof o, .rows = 4};
+    CHECK_STATUS(HAWKEYE_OK, hawkeye_set_replay_with(set, 183, &o, text, sizeof text, NULL, M_));
+    CHECK(strstr(text, "\"compared\":\"") && strstr(text, " elements, in 4 rows\""));
+    CHECK_STATUS(HAWKEYE_ERROR_ARGUMENT, hawkeye_set_why(set, 183, 183, &o, text, sizeof text, NULL, M_));
+    o.rows = -1;
+    CHECK_STATUS(HAWKEYE_ERROR_ARGUMENT, hawkeye_set_replay_with(set, 183, &o, text, sizeof text, NULL, M_));
     o = (hawkeye_replay_options){.struct_size = sizeof o, .profile = 77};
     CHECK_STATUS(HAWKEYE_ERROR_HANDLE, hawkeye_set_replay_with(set, 183, &o, text, sizeof text, NULL, M_));
     o = (hawkeye_replay_options){.struct_size = 8};

@@ -42,7 +42,7 @@ def split_profile(slices: int) -> dict[str, Any]:
 def rows(tmp_path: Path) -> Path:
     """A row multiplied alone, by a split kernel, and the same row in a batch of two, by a plain one."""
     n, k = 512, 1536
-    lines: list[dict[str, Any]] = [{"about": {"gpu": "none"}}]
+    lines: list[dict[str, Any]] = [{"about": {"gpu": "NVIDIA H200"}}]
     for name, m, kernels, profile in (
         ("alone", 1, [SPLIT, REDUCE], split_profile(3)),
         ("batch", 2, [PLAIN], "hopper/bf16"),

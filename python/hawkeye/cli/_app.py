@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import typer
 
-from . import bench, demo, doctor, explain, gemm, golden, profiles, show, verify, why
+from . import bench, demo, doctor, explain, gemm, golden, profiles, reveal, show, verify, why
 
 app = typer.Typer(
     name="hawkeye",
@@ -35,6 +35,8 @@ app = typer.Typer(
       hawkeye verify run.hawk               the same of a trace that hawkeye.record wrote
 
       hawkeye show run.hawk                 what is in it
+
+      hawkeye reveal run.hawk -o OUT --sample 0.05 --key TEXT   what an auditor asks for of it
 
       hawkeye explain SET.jsonl:ID --tree   how one of them was summed, in words and as a tree
 
@@ -75,6 +77,7 @@ _commands: list[Callable[..., int]] = [
     demo.demo,
     verify.verify,
     show.show,
+    reveal.reveal,
     explain.explain,
     why.why,
     golden.golden,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -15,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 from .._errors import ArgumentError
 from .._native import Progress
+from .._sentences import VERDICTS, about_line, dtypes, inexact, own_notes, problems, reason, remarks, story, tried
 from .._sets import RecordedSet, Verdict
-from ._cases import opened, split
+from .._verify import OK, WRONG, work
+from ._cases import opened
 from ._words import say
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-OK = 0
-WRONG = 1
-UNDECIDED = 2
 INTERRUPTED = 130
-_VERDICTS = ("exact", "undecided", "wrong")
+
+__all__ = ["about_line", "problems", "remarks", "story", "tried", "work"]  # also for other commands
 
 
 def run(
@@ -63,78 +62,6 @@ def run(
     return _conclude(done.verdicts, expected, quiet=as_json)
 
 
-def verify(target: str, *, as_json: bool, only: list[str], threads: int, blind: bool, root: str | None = None) -> int:
-    """Replays a set, or the case that SET.jsonl:ID names, and returns the exit status of ``verify``."""
-    path, name = split(target)
-    recorded = opened(path)
-    trouble = check_root(recorded, root)
-    done = _replay(recorded, [*only, *([name] if name else [])], threads, blind, as_json=as_json)
-    if not as_json:
-        lines = {case["id"]: case for case in recorded.cases()}
-        few = [v for v in done.verdicts if v.verdict == "exact" and (name or only or v.notes)]
-        for v in [*few, *inexact(done.verdicts)]:
-            say(story(v, lines.get(v.id, {})) + tried(v))
-        tally = {name: sum(v.verdict == name for v in done.verdicts) for name in _VERDICTS}
-        if not (name and len(done.verdicts) == 1):
-            if few or tally["wrong"] or tally["undecided"]:
-                print()
-            counts = ", ".join(f"{count} {name}" for name, count in tally.items() if count)
-            say(f"{about_line(recorded)}: {counts or 'nothing was verified'}.")
-    trouble += problems(recorded)
-    for line in [*trouble, *remarks(recorded)]:
-        print(line, file=sys.stderr if as_json else sys.stdout)
-    if done.interrupted:
-        return _interrupted(done)
-    found = {v.verdict for v in done.verdicts}
-    if trouble or any(v.details.get("broken") for v in done.verdicts):
-        return WRONG
-    return WRONG if "wrong" in found else UNDECIDED if found != {"exact"} else OK
-
-
-def check_root(recorded: RecordedSet, root: str | None) -> list[str]:
-    """What speaks against a trace having the root that was kept elsewhere."""
-    if root is None:
-        return []
-    if recorded.trace is None:
-        raise ArgumentError(f"--root is of a trace, and {recorded.path.name} is none.")
-    if not re.fullmatch("[0-9a-f]{64}", root):
-        raise ArgumentError("--root: want the 64 lower-case hexadecimal digits that recording ended with.")
-    if root == recorded.trace["root"]:
-        return []
-    return [f"Broken: the root is {recorded.trace['root']}, not {root}: lines were changed, removed or added."]
-
-
-def problems(recorded: RecordedSet, most: int = 20) -> list[str]:
-    """A line for each place where a trace is not as it was written."""
-    trace = recorded.trace or {}
-    count = int(trace.get("problem_count") or 0)
-    lines = [f"Broken: {place(p)}: {p['text']}." for p in (trace.get("problems") or [])[:most]]
-    return [*lines, f"Broken: {count - len(lines)} more places."] if count > len(lines) else lines
-
-
-def remarks(recorded: RecordedSet) -> list[str]:
-    """What else there is to say of a trace as a whole."""
-    trace = recorded.trace
-    if trace is None:
-        return []
-    lines = [f"Note: {place(p)}: {p['text']}." for p in trace.get("torn") or []]
-    if not trace["sealed"]:
-        lines.append(
-            "Note: the trace is not sealed: recording did not end, and whether lines are missing at the end is open."
-        )
-    return lines
-
-
-def place(problem: dict[str, Any]) -> str:
-    """Where in a trace something is: "rank-0000.jsonl, line 3 (r0-000002), a.file"."""
-    where = str(problem["file"])
-    if problem.get("line"):
-        where += f", line {problem['line']}"
-    if problem.get("id"):
-        where += f" ({problem['id']})"
-    return f"{where}, {problem['field']}" if problem.get("field") else where
-
-
 @dataclass
 class _Done:
     """What came of a set: the verdicts, and whether Ctrl-C ended it before its end."""
@@ -150,7 +77,7 @@ def _replay(recorded: RecordedSet, only: list[str], threads: int, blind: bool, *
     indices = sorted({recorded.index(name) for name in only}) if only else list(range(len(recorded)))
     weights = [work(case) for case in recorded.cases()]
     done = _Done([], len(indices))
-    with _bar(f"Replaying {recorded.path.name}", sum(weights[i] for i in indices), len(indices)) as bar:
+    with progress_of(f"Replaying {recorded.path.name}", sum(weights[i] for i in indices), len(indices)) as bar:
         for index in indices:
             try:
                 verdict = recorded.replay(index, threads=threads, blind=blind, progress=bar.within(weights[index]))
@@ -164,21 +91,17 @@ def _replay(recorded: RecordedSet, only: list[str], threads: int, blind: bool, *
     return done
 
 
-def work(case: dict[str, Any]) -> float:
-    """How long a case takes in comparison with others, roughly: its multiply-adds, and what every case costs."""
-    sizes = ("rows", "k") if "instruction" in case else ("batch", "m", "n", "k")
-    products = 1.0
-    for name in sizes:
-        products *= max(int(case.get(name, 1)), 0)
-    return products + 2e7
-
-
-class _Bar:
+class Bar:
     """A progress bar in units of work; it moves within a case, and never back."""
 
     def __init__(self, bar: Any, task: Any, count: int) -> None:
         self._bar, self._task, self._count = bar, task, count
         self._finished, self._cases, self._shown = 0.0, 0, 0.0
+
+    def begin(self, done: float, cases: int) -> None:
+        """Some of the work was done before."""
+        self._finished, self._cases = done, cases
+        self._move(done)
 
     def within(self, weight: float) -> Progress:
         """The progress callback of one case."""
@@ -209,10 +132,10 @@ class _Bar:
 
 
 @contextmanager
-def _bar(title: str, total: float, count: int) -> Iterator[_Bar]:
+def progress_of(title: str, total: float, count: int) -> Iterator[Bar]:
     """A bar with an estimate of the time left, where a person is watching."""
     if not sys.stderr.isatty():
-        yield _Bar(None, None, count)
+        yield Bar(None, None, count)
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -228,7 +151,7 @@ def _bar(title: str, total: float, count: int) -> Iterator[_Bar]:
     )
     # On standard error: standard output then holds the tables alone, also when it goes to a file.
     with Rich(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
-        yield _Bar(bar, bar.add_task(title, total=total, cases=f"0/{count}"), count)
+        yield Bar(bar, bar.add_task(title, total=total, cases=f"0/{count}"), count)
 
 
 @contextmanager
@@ -237,7 +160,7 @@ def progress_bar(title: str) -> Iterator[Progress | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    with _bar(title, 1.0, 1) as bar:
+    with progress_of(title, 1.0, 1) as bar:
         yield bar.within(1.0)
 
 
@@ -272,30 +195,7 @@ def _show(
         console.print()
         say(f"Not exact, and what was tried ({len(rest)}):" if listed else "Wrong:")
     for v in rest:
-        say(f"{v.id} ({v.op} of {dtypes(v)}, {v.family}) {v.verdict}: {_reason(v)}.{tried(v)}")
-
-
-def inexact(verdicts: list[Verdict]) -> list[Verdict]:
-    """The cases that are not exact, wrong ones first."""
-    return [v for name in ("wrong", "undecided") for v in verdicts if v.verdict == name]
-
-
-def _reason(v: Verdict) -> str:
-    return (v.reason or "no reason was given").rstrip(".")
-
-
-def tried(v: Verdict) -> str:
-    """What was tried of a case that is not exact, where that is known: " Tried: 343 plans; the last …"."""
-    plans = int(v.details.get("plans_tried") or 0)
-    if v.verdict == "exact" or not plans:
-        return ""
-    text = f" Tried: {plans} plan{'' if plans == 1 else 's'}"
-    if v.plan:
-        text += f"; found: {v.plan.rstrip('.')}"
-    bits = float(v.details.get("evidence_bits") or 0.0)
-    if bits > 0:
-        text += f"; evidence {bits:.1f} bits"
-    return text + "."
+        say(f"{v.id} ({v.op} of {dtypes(v)}, {v.family}) {v.verdict}: {reason(v)}.{tried(v)}")
 
 
 def _times(verdicts: list[Verdict]) -> Table:
@@ -341,22 +241,6 @@ def _time_row(verdicts: list[Verdict]) -> list[str]:
     ]
 
 
-def about_line(recorded: RecordedSet) -> str:
-    """Where the set comes from, in one line."""
-    about = recorded.about.get("about")
-    cases = f"{len(recorded)} recorded case{'' if len(recorded) == 1 else 's'}"
-    if not isinstance(about, dict) or not about:
-        return f"{recorded.path.name}: {cases}"
-    machine = f"an {about['gpu']}" if "gpu" in about else f"a CPU, {about['cpu']}" if "cpu" in about else "an ?"
-    versions = ", ".join(f"{k} {v}" for k, v in about.items() if k in ("torch", "cuda", "nvidia-cublas"))
-    return f"{recorded.path.name}: {cases} of {machine}" + (f" ({versions})" if versions else "")
-
-
-def dtypes(v: Verdict) -> str:
-    """The operands' formats and, where it differs, the output's."""
-    return v.dtype if v.out in ("", v.dtype) else f"{v.dtype} -> {v.out}"
-
-
 def _table(
     title: str, heads: tuple[str, ...], verdicts: list[Verdict], key: Callable[[Verdict], tuple[str, ...]]
 ) -> Table:
@@ -368,7 +252,7 @@ def _table(
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for head in heads:
         table.add_column(head, no_wrap=True)
-    for head in ("cases", *_VERDICTS, "GMAC/s"):
+    for head in ("cases", *VERDICTS, "GMAC/s"):
         table.add_column(head, justify="right", no_wrap=True)
     for name in sorted(groups):
         table.add_row(*name, *_counts(groups[name]))
@@ -378,7 +262,7 @@ def _table(
 
 
 def _counts(verdicts: list[Verdict]) -> list[str]:
-    tally = [sum(v.verdict == name for v in verdicts) for name in _VERDICTS]
+    tally = [sum(v.verdict == name for v in verdicts) for name in VERDICTS]
     return [str(len(verdicts)), *(str(n) if n else "-" for n in tally), rate(verdicts)]
 
 
@@ -402,7 +286,7 @@ def telling(verdicts: list[Verdict], count: int) -> list[Verdict]:
     exact = sorted((v for v in verdicts if v.verdict == "exact"), key=lambda v: v.multiply_adds)
     pools = (
         [v for v in verdicts if v.verdict == "wrong"],
-        [v for v in verdicts if v.notes],
+        [v for v in verdicts if own_notes(v)],
         [v for v in exact if plans(v) <= 1][::-1],
         sorted((v for v in exact if plans(v) > 1), key=plans, reverse=True),
         sorted((v for v in verdicts if v.verdict == "undecided"), key=lambda v: -v.multiply_adds),
@@ -414,25 +298,6 @@ def telling(verdicts: list[Verdict], count: int) -> list[Verdict]:
         if fresh and len(picked) < count:
             picked.append(fresh[0])
     return picked
-
-
-def story(v: Verdict, case: dict[str, Any]) -> str:
-    """One case in one sentence; ``case`` is its line in the set."""
-    sizes = [case[name] for name in ("m", "k", "n") if name in case]
-    size = f", {sizes[0]}x{sizes[1]} by {sizes[1]}x{sizes[2]}" if len(sizes) == 3 else ""
-    if int(case.get("batch") or 1) > 1:
-        size += f" in a batch of {case['batch']}"
-    what = f"{v.id} ({v.op} of {dtypes(v)}{size})"
-    if v.verdict != "exact":
-        return f"{what} is {v.verdict}: {_reason(v)}."
-    plans = int(v.details.get("plans_tried") or 0)
-    plan = (v.plan or "its plan").rstrip(".")
-    known = "name and launch say" if case.get("launches") else "name says"
-    how = f"with the one of {plans} plans tried that fits" if plans > 1 else f"with the plan its kernel's {known}"
-    compared = v.details.get("compared")
-    proof = f" ({compared})" if compared else ""
-    noted = "".join(f" Note: {note.rstrip('.')}." for note in v.notes)
-    return f"{what} is reproduced to the last bit{proof} {how}: {plan}.{noted}"
 
 
 # ---- the end ------------------------------------------------------------------------------------------------------
@@ -456,10 +321,14 @@ def _conclude(verdicts: list[Verdict], expected: frozenset[str] | None, *, quiet
 
 def _interrupted(done: _Done) -> int:
     """Says on standard error how far Ctrl-C let it come."""
-    print(f"hawkeye: interrupted after {len(done.verdicts)} of {done.total} cases", file=sys.stderr)
-    if done.unfinished is not None:
-        v = done.unfinished
-        print(f"hawkeye: {v.id} was not finished: {_reason(v)}.{tried(v)}", file=sys.stderr)
+    return interrupted(len(done.verdicts), done.total, done.unfinished)
+
+
+def interrupted(count: int, total: int, v: Verdict | None) -> int:
+    """The same of so many cases, and of the one that was not finished."""
+    print(f"hawkeye: interrupted after {count} of {total} cases", file=sys.stderr)
+    if v is not None:
+        print(f"hawkeye: {v.id} was not finished: {reason(v)}.{tried(v)}", file=sys.stderr)
     return INTERRUPTED
 
 

@@ -75,8 +75,9 @@ def explain(
 def _found(target: str, threads: int) -> tuple["Optional[Profile]", str, str, tuple[int, int, int]]:
     """The profile found for a case, its kernel's family, the case in a sentence, and its sizes m, n, k."""
     from .._errors import ArgumentError
+    from .._sentences import story
     from ._cases import opened, split
-    from ._replay import progress_bar, story
+    from ._replay import progress_bar
 
     path, name = split(target)
     assert name is not None

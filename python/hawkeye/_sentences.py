@@ -1,0 +1,140 @@
+"""What there is to say of verdicts, of a case, and of a set or trace as a whole: one sentence each, without markup."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from ._sets import RecordedSet, Verdict
+
+VERDICTS = ("exact", "undecided", "wrong")
+
+
+def inexact(verdicts: list[Verdict]) -> list[Verdict]:
+    """The cases that are not exact, wrong ones first."""
+    return [v for name in ("wrong", "undecided") for v in verdicts if v.verdict == name]
+
+
+def reason(v: Verdict) -> str:
+    """Why a case is not exact, without a full stop."""
+    return (v.reason or "no reason was given").rstrip(".")
+
+
+def tried(v: Verdict) -> str:
+    """What was tried of a case that is not exact, where that is known: " Tried: 343 plans; the last …"."""
+    plans = int(v.details.get("plans_tried") or 0)
+    if v.verdict == "exact" or not plans:
+        return ""
+    text = f" Tried: {plans} plan{'' if plans == 1 else 's'}"
+    if v.plan:
+        text += f"; found: {v.plan.rstrip('.')}"
+    bits = float(v.details.get("evidence_bits") or 0.0)
+    if bits > 0:
+        text += f"; evidence {bits:.1f} bits"
+    return text + "."
+
+
+def dtypes(v: Verdict) -> str:
+    """The operands' formats and, where it differs, the output's."""
+    return v.dtype if v.out in ("", v.dtype) else f"{v.dtype} -> {v.out}"
+
+
+def story(v: Verdict, case: dict[str, Any]) -> str:
+    """One case in one sentence; ``case`` is its line in the set."""
+    sizes = [case[name] for name in ("m", "k", "n") if name in case]
+    size = f", {sizes[0]}x{sizes[1]} by {sizes[1]}x{sizes[2]}" if len(sizes) == 3 else ""
+    if int(case.get("batch") or 1) > 1:
+        size += f" in a batch of {case['batch']}"
+    what = f"{v.id} ({v.op} of {dtypes(v)}{size})"
+    if v.verdict != "exact":
+        return f"{what} is {v.verdict}: {reason(v)}."
+    plans = int(v.details.get("plans_tried") or 0)
+    plan = (v.plan or "its plan").rstrip(".")
+    known = "name and launch say" if case.get("launches") else "name says"
+    how = f"with the one of {plans} plans tried that fits" if plans > 1 else f"with the plan its kernel's {known}"
+    compared = v.details.get("compared")
+    proof = f" ({compared})" if compared else ""
+    noted = "".join(f" Note: {note.rstrip('.')}." for note in v.notes)
+    return f"{what} is reproduced to the last bit{proof} {how}: {plan}.{noted}"
+
+
+#: how core/verify notes that a part of an output stands for nothing else
+NO_HASH = "the hash of the whole output was not compared"
+#: how core/verify notes that the record is of another version of the library than the rules
+OTHER_LIBRARY = "recorded with cuBLAS "
+
+
+def own_notes(v: Verdict) -> list[str]:
+    """The notes of a verdict without those that it shares with others of its set (``in_common``)."""
+    elsewhere = v.details.get("elsewhere")
+    shared = (NO_HASH, OTHER_LIBRARY, *([str(elsewhere)] if elsewhere else []))
+    return [note for note in v.notes if not note.startswith(shared)]
+
+
+def in_common(verdicts: list[Verdict]) -> list[str]:
+    """A line for each note that many verdicts have: on the device they were recorded on, and on what was compared."""
+    return [*_elsewhere(verdicts), *_libraries(verdicts), *_parts(verdicts)]
+
+
+def _libraries(verdicts: list[Verdict]) -> list[str]:
+    found = Counter(note for v in verdicts for note in v.notes if note.startswith(OTHER_LIBRARY))
+    return [f"Note: {note} ({count} case{'' if count == 1 else 's'})." for note, count in found.items()]
+
+
+def _parts(verdicts: list[Verdict]) -> list[str]:
+    count = sum(" elements, in " in str(v.details.get("compared") or "") for v in verdicts if v.verdict == "exact")
+    what = "an exact case" if count == 1 else f"{count} exact cases"
+    return [f"Note: of {what} some rows alone were compared, and no hash of an output."] if count else []
+
+
+def _elsewhere(verdicts: list[Verdict]) -> list[str]:
+    found = Counter(str(v.details["elsewhere"]) for v in verdicts if v.details.get("elsewhere"))
+    return [
+        f"Note: {text} ({count} case{'' if count == 1 else 's'}). None is called wrong; an exact one has the bits of a "
+        "plan that was measured elsewhere."
+        for text, count in found.items()
+    ]
+
+
+def about_line(recorded: RecordedSet) -> str:
+    """Where the set comes from, in one line."""
+    about = recorded.about.get("about")
+    cases = f"{len(recorded)} recorded case{'' if len(recorded) == 1 else 's'}"
+    if not isinstance(about, dict) or not about:
+        return f"{recorded.path.name}: {cases}"
+    machine = f"an {about['gpu']}" if "gpu" in about else f"a CPU, {about['cpu']}" if "cpu" in about else "an ?"
+    if about.get("emulated"):
+        machine += ", emulated on a CPU"
+    versions = ", ".join(f"{k} {v}" for k, v in about.items() if k in ("torch", "cuda", "nvidia-cublas"))
+    return f"{recorded.path.name}: {cases} of {machine}" + (f" ({versions})" if versions else "")
+
+
+def problems(recorded: RecordedSet, most: int = 20) -> list[str]:
+    """A line for each place where a trace is not as it was written."""
+    trace = recorded.trace or {}
+    count = int(trace.get("problem_count") or 0)
+    lines = [f"Broken: {place(p)}: {p['text']}." for p in (trace.get("problems") or [])[:most]]
+    return [*lines, f"Broken: {count - len(lines)} more places."] if count > len(lines) else lines
+
+
+def remarks(recorded: RecordedSet) -> list[str]:
+    """What else there is to say of a trace as a whole."""
+    trace = recorded.trace
+    if trace is None:
+        return []
+    lines = [f"Note: {place(p)}: {p['text']}." for p in trace.get("torn") or []]
+    if not trace["sealed"]:
+        lines.append(
+            "Note: the trace is not sealed: recording did not end, and whether lines are missing at the end is open."
+        )
+    return lines
+
+
+def place(problem: dict[str, Any]) -> str:
+    """Where in a trace something is: "rank-0000.jsonl, line 3 (r0-000002), a.file"."""
+    where = str(problem["file"])
+    if problem.get("line"):
+        where += f", line {problem['line']}"
+    if problem.get("id"):
+        where += f" ({problem['id']})"
+    return f"{where}, {problem['field']}" if problem.get("field") else where
