@@ -25,12 +25,7 @@ if not torch.distributed.is_available() or not torch.distributed.is_gloo_availab
     "mode",
     [
         "ddp",
-        pytest.param(
-            "fsdp",
-            marks=pytest.mark.xfail(
-                strict=False, reason="the recorder refuses the fake tensors that DTensor works out shapes with"
-            ),
-        ),
+        "fsdp",
     ],
 )
 def test_ranks_in_one_trace(tmp_path: Path, environment: dict[str, str], mode: str) -> None:

@@ -78,6 +78,16 @@ def test_kernels_stand_between_the_marks_of_their_thread() -> None:
     assert seen(EVENTS, {1: [1, 2, -1], 2: [3]}) == Seen(FIRST | SECOND, 2, True)  # missed: 105 and 107
 
 
+def test_a_profile_keeps_32_bits_of_a_thread() -> None:
+    def of(tid: int) -> list[dict[str, Any]]:
+        return [*marked(3, tid, 1.0, 2.0), launch(9, tid, 1.5), kernel(9, GEMM, 7.0)]
+
+    for thread, tids in ((0x7F123B387000, (993554432,)), (0x7F12FB387000, (0xFB387000, 0xFB387000 - 2**32, 80187392))):
+        for tid in tids:
+            assert seen(of(tid), {thread: [5]}) == Seen({5: [Kernel(GEMM, [9, 1, 1], [128, 1, 1])]}, 0, True)
+        assert not seen(of(tids[0] + 1), {thread: [5]}).whole
+
+
 def test_a_thread_whose_marks_are_not_all_there_has_no_kernels() -> None:
     found = seen(EVENTS, {1: [1, 2, -1, -1], 2: [3]})
     assert found.calls == SECOND

@@ -610,8 +610,7 @@ def test_steps_are_sampled_by_their_hash(folder: Path) -> None:
     with record(folder, every=4, seed=11) as rec:
         for _ in range(60):
             depths.append(modes())
-            hooks = len(nn.modules.module._global_forward_pre_hooks)
-            assert hooks == depths[-1]
+            assert not nn.modules.module._global_forward_pre_hooks
             a @ a
             rec.step()
     want = [s for s in range(60) if chosen(f"step:0:{s}", 11) % 4 == 0]

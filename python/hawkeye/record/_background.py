@@ -69,6 +69,11 @@ class Background:
             self._pending += nbytes
             return True
 
+    def add(self, nbytes: int) -> None:
+        """Take more room for an item than was reserved, without waiting."""
+        with self._changed:
+            self._pending += nbytes
+
     def release(self, nbytes: int) -> None:
         """Give back room that is not used."""
         with self._changed:

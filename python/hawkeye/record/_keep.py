@@ -2,67 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import torch
 
-from ._ops import Product
-
 
 class Kept:
-    """A copy of a view, made on the caller's stream, and how the view lay in memory.
+    """A copy of a tensor, made on the caller's stream, and how the tensor lay in memory.
 
-    The copy is dense. A view that is the transpose of a dense tensor is copied in the order of its memory, so that a
-    weight gives the same file whether it is multiplied as it is or transposed. Dimensions of stride 0 are copied once.
+    The copy is dense, in the order of its memory where that is dense too. Dimensions of stride 0 are copied once.
     """
 
-    __slots__ = ("copy", "offset", "shape", "strides", "transposed")
+    __slots__ = ("copy", "offset", "shape", "strides")
 
-    def __init__(self, view: Any) -> None:
-        self.shape: tuple[int, ...] = tuple(view.shape)
-        self.strides: tuple[int, ...] = view.stride()
-        self.offset: int = view.storage_offset()
-        base = view
+    def __init__(self, tensor: Any) -> None:
+        self.shape: tuple[int, ...] = tensor.shape
+        self.strides: tuple[int, ...] = tensor.stride()
+        self.offset: int = tensor.storage_offset()
         if 0 in self.strides:
             for dim, (size, stride) in enumerate(zip(self.shape, self.strides)):
                 if stride == 0 and size > 1:
-                    base = base.narrow(dim, 0, 1)
-        self.transposed: bool = not base.is_contiguous() and base.dim() == 3 and base.mT.is_contiguous()
-        if self.transposed:
-            base = base.mT
-        self.copy = base.clone(memory_format=torch.contiguous_format)
+                    tensor = tensor.narrow(dim, 0, 1)
+        self.copy = tensor.clone()
 
 
 class Call(NamedTuple):
     """What is kept of a call until it is written."""
 
-    number: int  # of the mark in a profile
+    number: int  # of its marks in a profile
     op: str
-    scalars: dict[str, float]
-    ragged: str
+    arguments: dict[str, Any]  # by name; tensors as Kept
+    out: Kept
     fields: dict[str, Any]
-    tensors: list[Kept | None]  # in the order of _lines.TENSORS
     event: Any  # of the caller's stream behind the copies; None where all are on the CPU
 
-    @classmethod
-    def of(cls, number: int, p: Product, fields: dict[str, Any], operands: list[Kept | None], out: Kept) -> Call:
-        """Without the program's tensors, which must not live longer because of us."""
-        return cls(number, p.op, p.scalars, p.ragged, fields, [*operands, out], now([out]))
 
-
-def now(kept: Iterable[Kept | None]) -> Any:
-    """An event of the caller's stream behind the copies; None where all are on the CPU."""
-    for k in kept:
-        if k is not None and k.copy.is_cuda:
-            number = torch._C._cuda_getCurrentStream(k.copy.get_device())
-            stream = _streams.get(number)
-            if stream is None:
-                stream = _streams[number] = torch.cuda.Stream(
-                    stream_id=number[0], device_index=number[1], device_type=number[2]
-                )
-            return stream.record_event()
-    return None
+def now(kept: Kept) -> Any:
+    """An event of the caller's stream behind the copies; None where they are on the CPU."""
+    if not kept.copy.is_cuda:
+        return None
+    number = torch._C._cuda_getCurrentStream(kept.copy.get_device())
+    stream = _streams.get(number)
+    if stream is None:
+        stream = _streams[number] = torch.cuda.Stream(
+            stream_id=number[0], device_index=number[1], device_type=number[2]
+        )
+    return stream.record_event()
 
 
 _streams: dict[tuple[int, int, int], Any] = {}

@@ -27,7 +27,7 @@ class Profile:
         if torch._C._autograd._profiler_enabled():
             raise RuntimeError("the program profiles itself")
         self._marks: dict[int, list[int]] = defaultdict(list)
-        self._profile = torch.autograd.profiler.profile(use_cpu=False, use_device="cuda")
+        self._profile = torch.autograd.profiler.profile(use_cpu=False, use_device="cuda", use_kineto=True)
         self._profile.__enter__()
 
     @contextlib.contextmanager
@@ -36,7 +36,7 @@ class Profile:
         if torch.cuda.is_current_stream_capturing():
             yield  # the graph would have our kernels
             return
-        self._marks[threading.get_native_id()].append(number)
+        self._marks[threading.get_ident()].append(number)
         torch.cuda._sleep(1)
         try:
             yield

@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 import struct
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ._answer import TraceFiller
+from ._ops import Product, Skip, product
 from ._part import Hashes, Part
 from ._profile import Kernel, Taken, read
 from ._sampling import sample_indices
 from ._trace import TensorFile, TraceWriter
 
 RECORD_VERSION = "1.0"
-TENSORS = ("a", "b", "c", "scale_a", "scale_b", "ends", "out")
 # Of a line whose kernels are not known yet, so many bytes are set aside for them under max_bytes.
 _KERNELS_BYTES = 8192
 
@@ -26,12 +27,11 @@ _KERNELS_BYTES = 8192
 class Whole(NamedTuple):
     """A call whose tensors are in the CPU's memory."""
 
-    number: int  # of the mark in a profile
-    op: str
-    scalars: dict[str, float]
-    ragged: str
+    number: int  # of its marks in a profile
+    op: str  # torch's
+    arguments: dict[str, Any]  # by name; tensors as Parts
+    out: Part
     fields: dict[str, Any]
-    tensors: list[Part | None]  # in the order of TENSORS
 
 
 class StepEnd(NamedTuple):
@@ -105,45 +105,44 @@ class Lines:
         )
 
     def _call(self, call: Whole) -> None:
-        parts: dict[str, Part | None] = dict(zip(TENSORS, call.tensors))
-        listed = parts.pop("ends")
-        if listed is None:
-            self._line(call, parts, {})
+        try:
+            p = product(call.op, call.arguments)
+        except Skip as reason:
+            self._skipped[str(reason)] += 1
             return
-        ends = [int(end) for end in listed.flat().numbers(np.int32)]
+        out = p.view(call.out)
+        if p.ends is None:
+            self._line(call, p, out, {})
+            return
+        ends = [int(end) for end in p.ends.flat().numbers(np.int32)]
         start = 0
-        sizes = [part.shape for n, part in parts.items() if n in ("a", "b") and part is not None]
         for group, end in enumerate(ends):
-            if min(end - start, *(size for shape in sizes for size in shape)) > 0:
-                cut = _group(call.ragged, parts, group, start, end)
-                self._line(call, cut, {"group": group, "groups": len(ends)})
+            if min(end - start, *p.a.shape, *p.b.shape) > 0:
+                self._line(call, *_group(p, out, group, start, end), {"group": group, "groups": len(ends)})
             else:
                 self._skipped["empty group"] += 1
             start = end
 
-    def _line(self, call: Whole, parts: Mapping[str, Part | None], more: dict[str, Any]) -> None:
+    def _line(self, call: Whole, p: Product, out: Part, more: dict[str, Any]) -> None:
         files: list[TensorFile] = []
-        record: dict[str, Any] = {"record_version": RECORD_VERSION, "id": "", "op": call.op}
+        record: dict[str, Any] = {"record_version": RECORD_VERSION, "id": "", "op": p.op}
 
         def entry(part: Part) -> dict[str, Any]:
             fields, file = part.record(self._hashes)
             files.append(file)
             return fields
 
-        for operand in ("a", "b", "c"):
-            part = parts[operand]
-            if part is not None:
-                record[operand] = entry(part)
-        out = parts["out"]
-        assert out is not None
+        record["a"], record["b"] = entry(p.a), entry(p.b)
+        if p.c is not None:
+            record["c"] = entry(p.c)
         record["out"] = self._output(out, files)
-        scalars = {n: _scalar(v, out.dtype == "float64") for n, v in call.scalars.items()}
-        scales = {n: p for n in ("scale_a", "scale_b") if (p := parts[n]) is not None}
-        for side, scale in scales.items():
-            if all(s.bits.size == 1 for s in scales.values()):
-                scalars[side] = f"f32:0x{int(scale.bits.reshape(-1)[0]):08x}"
-            else:
-                record[side] = entry(scale.flat())
+        scalars = {n: _scalar(v, out.dtype == "float64") for n, v in p.scalars.items()}
+        if p.scale_a is not None and p.scale_b is not None:
+            for side, scale in (("scale_a", p.scale_a), ("scale_b", p.scale_b)):
+                if p.scale_a.size == p.scale_b.size == 1:
+                    scalars[side] = f"f32:0x{int(scale.bits.reshape(-1)[0]):08x}"
+                else:
+                    record[side] = entry(scale)
         if scalars:
             record["scalars"] = scalars
         record.update(call.fields)
@@ -201,7 +200,7 @@ class Lines:
         record: dict[str, Any] = {"format": out.format, "shape": list(out.shape)}
         record["sha256"] = sha256(out.data()).hexdigest()
         if self._outputs == "full":
-            files.append(Part(out.bits, out.dtype, out.shape, out.strides, out.offset, False).file())
+            files.append(out.file(False))
             record["file"] = files[-1].name
         elif self._outputs == "samples":
             chosen = out.bits.reshape(-1)[sample_indices(out.bits.size)]
@@ -209,15 +208,14 @@ class Lines:
         return record
 
 
-def _group(ragged: str, parts: Mapping[str, Part | None], group: int, start: int, end: int) -> dict[str, Part | None]:
+def _group(p: Product, out: Part, group: int, start: int, end: int) -> tuple[Product, Part]:
     """One group of a grouped product: along the ragged size from start to end, else the group's own matrix."""
-    axes = {"m": {"a": 1, "out": 1}, "n": {"b": 2, "out": 2}, "k": {"a": 2, "b": 1}}[ragged]
-    cut = dict(parts)
-    for operand in ("a", "b", "out"):
-        part = parts[operand]
-        assert part is not None
-        cut[operand] = part.slice(axes[operand], start, end) if operand in axes else part.slice(0, group, group + 1)
-    return cut
+    axes = {"m": {"a": 1, "out": 1}, "n": {"b": 2, "out": 2}, "k": {"a": 2, "b": 1}}[p.ragged]
+
+    def cut(name: str, part: Part) -> Part:
+        return part.slice(axes[name], start, end) if name in axes else part.slice(0, group, group + 1)
+
+    return replace(p, a=cut("a", p.a), b=cut("b", p.b)), cut("out", out)
 
 
 def _scalar(value: float, wide: bool) -> str:

@@ -10,7 +10,7 @@ import torch
 from torch.utils import _python_dispatch as dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ._ops import overload
+from ._overloads import overload
 
 if TYPE_CHECKING:
     from ._recorder import Recorder
@@ -64,7 +64,7 @@ class RecordMode(TorchDispatchMode):  # type: ignore[misc]  # torch has no types
         if not isinstance(func, torch._ops.OpOverload) or not self._recorder.listening:
             return func(*args, **kwargs)
         known = overload(func)
-        if known.build is not None:
+        if known.multiplies:
             return self._recorder.call(func, known, args, kwargs)
         if known.uncovered:
             self._recorder.skip(known.uncovered)

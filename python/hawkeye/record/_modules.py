@@ -1,7 +1,8 @@
-"""Which module runs: names of modules as paths, kept by hooks on every module's forward."""
+"""Which module runs: names of modules as paths, read off Python's stack at the moment of a call."""
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,18 +10,13 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import torch
-from torch.nn.modules import module as hooks
 
 from .._errors import ArgumentError
 
-
-class Frame:
-    """A module inside its forward. node is the autograd node in whose backward it was entered, if any."""
-
-    __slots__ = ("module", "node", "path")
-
-    def __init__(self, module: Any, path: str, node: Any) -> None:
-        self.module, self.path, self.node = module, path, node
+# What every module's call goes through.
+_CALL = torch.nn.Module._wrapped_call_impl.__code__
+# What every backward begins with: modules that called it are not those that it runs.
+_BACKWARD = getattr(getattr(torch.autograd.graph, "_engine_run_backward", None), "__code__", None)
 
 
 class Modules:
@@ -33,8 +29,6 @@ class Modules:
         self.patterns: list[str] = []
         self._paths: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._roots: dict[str, int] = {}
-        self._here = threading.local()
-        self._handles: list[Any] = []
         self._lock = threading.Lock()
         for item in _listed(modules):
             if isinstance(item, str):
@@ -48,48 +42,40 @@ class Modules:
         """Whether calls of this path are to be recorded."""
         return not self.patterns or any(fnmatchcase(path, pattern) for pattern in self.patterns)
 
-    def watch(self) -> None:
-        """Put the hooks in place."""
-        self._handles = [
-            hooks.register_module_forward_pre_hook(self._enter),
-            hooks.register_module_forward_hook(self._leave, always_call=True),
-        ]
+    def current(self) -> str | None:
+        """The path of the innermost module that runs on this thread; in a backward, of those inside it. None: none."""
+        frame: Any = sys._getframe(1)
+        while frame is not None:
+            code = frame.f_code
+            if code is _CALL:
+                module = frame.f_locals["self"]
+                return self._paths.get(module) or self._named(module, frame)
+            if code is _BACKWARD:
+                return None
+            frame = frame.f_back
+        return None
 
-    def unwatch(self) -> None:
-        """Take them away."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
-        self._here = threading.local()
-
-    def current(self) -> Frame | None:
-        """The innermost module that runs on this thread."""
-        stack = getattr(self._here, "stack", None)
-        return stack[-1] if stack else None
-
-    def _enter(self, module: Any, _args: Any) -> None:
-        stack = self._here.__dict__.setdefault("stack", [])
-        stack.append(Frame(module, self._path(module, stack), torch._C._current_autograd_node()))
-
-    def _leave(self, module: Any, _args: Any, _output: Any) -> None:
-        stack = getattr(self._here, "stack", [])
-        for depth in range(len(stack) - 1, -1, -1):  # a module may have been entered before the hooks were there
-            if stack[depth].module is module:
-                del stack[depth:]
-                return
-
-    def _path(self, module: Any, stack: Sequence[Frame]) -> str:
-        path = self._paths.get(module)
-        if path is not None:
-            return path
+    def _named(self, module: Any, frame: Any) -> str:
+        """The path of a module that has none yet, with those that called it."""
+        stack = []
+        while frame is not None and frame.f_code is not _BACKWARD:
+            if frame.f_code is _CALL:
+                stack.append(frame.f_locals["self"])
+            frame = frame.f_back
         with self._lock:
-            if not stack:
-                return self._name_root(module)
-            outer = stack[-1]
-            for name, inner in outer.module.named_modules():  # made after its parent was named
-                if inner is module:
-                    return self._paths.setdefault(module, f"{outer.path}.{name}")
-            return self._paths.setdefault(module, f"{outer.path}.{type(module).__name__}")
+            path = ""
+            for inner in reversed(stack):
+                path = self._paths.get(inner) or self._name(inner, path, stack)
+            return path
+
+    def _name(self, module: Any, outer: str, stack: Sequence[Any]) -> str:
+        if not outer:
+            return self._name_root(module)
+        caller = stack[stack.index(module) + 1]
+        for name, inner in caller.named_modules():  # made after its parent was named
+            if inner is module:
+                return self._paths.setdefault(module, f"{outer}.{name}")
+        return self._paths.setdefault(module, f"{outer}.{type(module).__name__}")
 
     def _name_root(self, root: Any) -> str:
         kind = type(root).__name__

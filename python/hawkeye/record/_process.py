@@ -47,13 +47,13 @@ class Place(NamedTuple):
     """A tensor in shared memory, and how the GPU saw it."""
 
     at: int
-    dtype: str
     size: int  # bytes an element
-    kept: tuple[int, ...]  # the shape of the dense tensor that is there
+    kept: tuple[int, ...]  # the shape of the tensor that is there
+    order: tuple[int, ...]  # and its strides
+    dtype: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int
-    transposed: bool
 
 
 class Batch(NamedTuple):
@@ -138,18 +138,13 @@ class Server:
         return self._lines.tally()
 
     def _whole(self, call: Whole) -> Whole:
-        parts: list[Part | None] = []
-        places: list[Place | None] = call.tensors  # type: ignore[assignment]  # until here
-        for place in places:
-            if place is None:
-                parts.append(None)
-                continue
-            count = place.size
-            for size in place.kept:
-                count *= size
-            memory = memoryview(b"") if count == 0 else self._view()[place.at : place.at + count]
-            parts.append(Part.of(memory, place.dtype, place.size, *place[3:]))
-        return call._replace(tensors=parts)
+        arguments = {n: self._part(v) if isinstance(v, Place) else v for n, v in call.arguments.items()}
+        out: Any = call.out  # a Place until here
+        return call._replace(arguments=arguments, out=self._part(out))
+
+    def _part(self, place: Place) -> Part:
+        memory = memoryview(b"") if 0 in place.kept else self._view()[place.at :]
+        return Part.of(memory, *place[1:])
 
     def _view(self) -> memoryview:
         assert self._memory is not None

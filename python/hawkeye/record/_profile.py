@@ -41,7 +41,7 @@ class Taken(NamedTuple):
     """A profile that was taken."""
 
     path: Path  #: in Chrome's format; to be removed when it is read
-    marks: dict[int, list[int]]  #: by the system's number of a thread, the numbers of the calls that it made
+    marks: dict[int, list[int]]  #: by the ident of a thread, the numbers of the calls that it made
 
 
 class Seen(NamedTuple):
@@ -58,6 +58,14 @@ def read(taken: Taken) -> Seen:
     return seen(events, taken.marks)
 
 
+def _names(thread: int) -> set[int]:
+    """What a profile may call a thread: of its ident, which is the address of 64 bits that POSIX threads have, it keeps
+    32, with a sign or without."""
+    low = thread & 0xFFFFFFFF
+    signed = low - (1 << 32) if low >> 31 else low
+    return {low, signed, abs(signed)}
+
+
 def seen(events: list[dict[str, Any]], marks: dict[int, list[int]]) -> Seen:
     """The same, of its events."""
     kernels = [e for e in events if e.get("cat") == "kernel"]
@@ -70,8 +78,7 @@ def seen(events: list[dict[str, Any]], marks: dict[int, list[int]]) -> Seen:
     owner: dict[int, int] = {}
     whole = True
     for thread, calls in marks.items():
-        found = launches.get(thread, [])
-        found.sort()
+        found = sorted(launch for name in _names(thread) for launch in launches.get(name, []))
         at = [i for i, (_, number) in enumerate(found) if _MARK in names.get(number, "")]
         if len(at) != 2 * len(calls):  # the program uses that kernel too, or the profiler lost some
             whole = False

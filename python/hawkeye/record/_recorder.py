@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
@@ -23,18 +23,26 @@ from .._emulate import Running
 from .._errors import ArgumentError, Error
 from . import _answer, _flags, _kernels, _mode
 from ._background import Background
-from ._keep import Call, Kept
-from ._lines import TENSORS, About, StepEnd, Tally
+from ._keep import Call, Kept, now
+from ._lines import About, StepEnd, Tally
 from ._modules import Modules
-from ._ops import Overload, Product, Skip
+from ._ops import Skip
+from ._overloads import Overload
 from ._process import Open
 from ._profile import Taken
 from ._sampling import Sampling
 from ._size import Sizes, megabytes
 from ._writer import Writer
 
-OPERANDS = TENSORS[:-1]
 OUTPUTS = ("hash", "samples", "full")
+
+
+class _Before(NamedTuple):
+    """What is taken of a call before it runs."""
+
+    arguments: dict[str, Any]  # by name; tensors as Kept
+    fields: dict[str, Any]  # of the line
+    room: int  # that was reserved
 
 
 class Recorder:
@@ -277,7 +285,6 @@ class Recorder:
         self._sampled += 1
         self._calls = self._step_bytes = 0
         self._paths_by_node.clear()
-        self._modules.watch()
         self.listening = True
         if threading.get_ident() == self._thread:
             _mode.enter(self._mode)
@@ -288,7 +295,6 @@ class Recorder:
         if not self.listening:
             return
         self.listening = False
-        self._modules.unwatch()
         if self._writer is None:
             return
         if self._kernels:
@@ -332,7 +338,6 @@ class Recorder:
         """In a forked child: nothing is recorded, and this thread's modes are as if nothing had been."""
         self.listening = False
         _mode.rest(self._mode)
-        self._modules.unwatch()
         if self._writer is not None:
             self._writer.forget()
 
@@ -365,22 +370,20 @@ class Recorder:
 
     def call(self, func: Any, known: Overload, args: Any, kwargs: Any) -> Any:
         """Run a matrix multiplication and keep what a record of it needs. Nothing here may fail the program."""
-        kept: tuple[Product, dict[str, Any], list[Kept | None], int] | None = None
+        before: _Before | None = None
         try:
             with torch.no_grad(), _mode.hidden():
-                kept = self._before(known, args, kwargs)
+                before = self._before(known, args, kwargs)
         except Skip as reason:
             self.skip(str(reason))
         except Exception as error:
             self._fault(error)
-        if kept is None:
+        if before is None:
             return self.seen(func, args, kwargs)
-        product, fields, operands, room = kept
-        queued = False
+        room, queued = before.room, False
         try:
-            emulated = Running.products
+            emulated, number = Running.products, 0
             if self._profile is None:
-                number = 0
                 result = func(*args, **kwargs)
             else:
                 with self._lock:
@@ -389,12 +392,16 @@ class Recorder:
                 with self._profile.mark(number):
                     result = func(*args, **kwargs)
             try:
+                more = result.numel() * result.itemsize
+                self._background.add(more)
+                room += more
                 with torch.no_grad(), _mode.hidden():
-                    item = Call.of(number, product, fields, operands, Kept(product.view(result)))
+                    out = Kept(result)
+                    event = now(out)
                 if Running.products != emulated:
-                    fields["device"] = _flags.emulated(Running.machine)
+                    before.fields["device"] = _flags.emulated(Running.machine)
                     self._emulated += 1
-                self._background.put(item, room)
+                self._background.put(Call(number, known.op, before.arguments, out, before.fields, event), room)
                 queued = True
             except Exception as error:
                 self._fault(error)
@@ -403,9 +410,7 @@ class Recorder:
             if not queued:
                 self._background.release(room)
 
-    def _before(
-        self, known: Overload, args: Any, kwargs: Any
-    ) -> tuple[Product, dict[str, Any], list[Kept | None], int] | None:
+    def _before(self, known: Overload, args: Any, kwargs: Any) -> _Before | None:
         """Everything that has to be taken before the call: operands may be its output too."""
         path, backward, recomputed = self._where()
         with self._lock:
@@ -415,26 +420,32 @@ class Recorder:
             raise Skip("modules")
         if not self._sampling.call(step, call):
             raise Skip("fraction")
-        product = known.product(args, kwargs)
-        if product.a.is_cuda and torch.cuda.is_current_stream_capturing():
+        named = known.named(args, kwargs)
+        first = named[known.operand]
+        cuda = first.is_cuda
+        if cuda and torch.cuda.is_current_stream_capturing():
             raise Skip("CUDA graph capture")
-        views = [getattr(product, name) for name in OPERANDS]
-        batch = product.ends.numel() if product.ragged == "k" else 1 if product.ragged else product.a.shape[0]
-        m, k, n = product.a.shape[1], product.a.shape[2], product.b.shape[2]
-        if self.sizes is not None:
-            self.sizes.add([v for v in views if v is not None], (batch, m, n, k), product.a.element_size())
-            return None
         if self._tally.full:
             raise Skip("max_bytes")
-        room = sum(_distinct(v) * v.itemsize for v in views if v is not None)
+        tensors = {name: t for name, t in named.items() if isinstance(t, torch.Tensor) and name != "out"}
+        room = 0
+        for tensor in tensors.values():
+            if tensor.layout is not torch.strided:
+                raise Skip(f"layout {str(tensor.layout).rpartition('.')[2]}")
+            if not tensor.is_cuda and not tensor.is_cpu:
+                raise Skip(f"device {tensor.device.type}")
+            room += _distinct(tensor) * tensor.itemsize
+        if self.sizes is not None:
+            self.sizes.add(known.op, named, tensors)
+            return None
         self._step_bytes += room
-        room += batch * m * n * 8  # of the output, at most 8 bytes an element
         if not self._background.reserve(room, self._wait):
             with self._lock:
                 self._dropped += 1
             return None
         try:
-            operands = [None if v is None else Kept(v) for v in views]
+            for name, tensor in tensors.items():
+                named[name] = Kept(tensor)
         except BaseException:
             self._background.release(room)
             raise
@@ -444,13 +455,13 @@ class Recorder:
             "module": path,
             "pass": "backward" if backward else "forward",
             "sampled": True,
-            "flags": _flags.flags(product.a.dtype, product.fast),
+            "flags": _flags.flags(first.dtype, bool(named.get("use_fast_accum"))),
         }
         if recomputed:
             fields["recomputed"] = True
-        if not product.a.is_cuda and torch.cuda.is_initialized():
+        if not cuda and torch.cuda.is_initialized():
             fields["device"] = _flags.cpu()  # the trace's is the GPU
-        return product, fields, operands, room
+        return _Before(named, fields, room)
 
     def _where(self) -> tuple[str, bool, bool]:
         """The path of the module that this call belongs to, whether it is in a backward pass, and whether it repeats a
@@ -459,9 +470,9 @@ class Recorder:
         Autograd numbers its nodes when the forward makes them, just before the operator arrives here, and says in the
         backward which node runs: so a backward call gets the path of its forward call.
         """
-        frame, node = self._modules.current(), torch._C._current_autograd_node()
-        if node is None or (frame is not None and frame.node is node):
-            path = frame.path if frame is not None else ""
+        path, node = self._modules.current(), torch._C._current_autograd_node()
+        if node is None or path is not None:
+            path = path or ""
             thread, number = threading.get_ident(), torch.autograd._get_sequence_nr() - 1
             other, _ = self._paths_by_node.setdefault(number, (thread, path))
             if other != thread:  # each thread counts for itself, and a node does not say which thread's number it has
@@ -478,12 +489,12 @@ class Recorder:
             _warn(f"{what}: {type(error).__name__}: {error}")
 
 
-def _distinct(view: Any) -> int:
-    """How many elements of a view are copied: those along strides of 0 once."""
-    strides = view.stride()
+def _distinct(tensor: Any) -> int:
+    """How many elements of a tensor are copied: those along strides of 0 once."""
+    strides = tensor.stride()
     if 0 not in strides:
-        return int(view.numel())
-    return math.prod(size for size, stride in zip(view.shape, strides) if stride or size < 1)
+        return int(tensor.numel())
+    return math.prod(size for size, stride in zip(tensor.shape, strides) if stride or size < 1)
 
 
 def _rank() -> tuple[int, int]:

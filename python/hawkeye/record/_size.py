@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Any
+
+import numpy as np
+
+from ._ops import product
+from ._part import Part
 
 
 class Sizes:
@@ -29,22 +33,26 @@ class Sizes:
         self.steps.append(0)
         self.calls.append(0)
 
-    def add(self, views: Iterable[Any], shape: tuple[int, int, int, int], out_bytes: int) -> None:
-        """A call with these operands, of batch, m, n, k; out_bytes an element of the result."""
+    def add(self, op: str, named: dict[str, Any], tensors: dict[str, Any]) -> None:
+        """A call with its arguments by name, and those of them that are tensors. Raises Skip as writing it would."""
+        p = product(op, {**named, **{name: _shape(t) for name, t in tensors.items()}})
+        batch, m, k = p.a.shape
+        count, n = batch * m * p.b.shape[2], p.b.shape[2]
         self.calls[-1] += 1
-        self.products += math.prod(shape)
+        self.products += count * k
+        size = tensors[next(iter(tensors))].itemsize  # about that of the result
         self.steps[-1] += self.LINE
         if self.outputs == "full":
-            self.steps[-1] += math.prod(shape[:3]) * out_bytes
+            self.steps[-1] += batch * m * n * size
         elif self.outputs == "samples":
-            self.steps[-1] += 2 * out_bytes * min(math.prod(shape[:3]), 512 if math.prod(shape[:3]) > 8192 else 8192)
-        for view in views:
-            layout = sorted((stride, size) for stride, size in zip(view.stride(), view.shape) if stride and size > 1)
-            version = None if view.is_inference() else view._version
-            key = (view.data_ptr(), version, view.dtype, tuple(layout))
+            self.steps[-1] += 2 * size * (count if count <= 8192 else 512)
+        for t in tensors.values():
+            layout = sorted((stride, extent) for stride, extent in zip(t.stride(), t.shape) if stride and extent > 1)
+            version = None if t.is_inference() else t._version
+            key = (t.data_ptr(), version, t.dtype, tuple(layout))
             if key not in self._seen:
                 self._seen.add(key)
-                self.steps[-1] += math.prod(size for _, size in layout) * view.element_size()
+                self.steps[-1] += math.prod(extent for _, extent in layout) * t.itemsize
 
     def report(self) -> dict[str, Any]:
         """Means of a step: calls, multiply-adds, and the bytes that it would add to the trace if it were sampled."""
@@ -65,6 +73,13 @@ class Sizes:
         if self.every > 1:
             text += f", so {megabytes(r['bytes_step'])} a step of the program with every={self.every}"
         return f"{text}; {megabytes(1000 * r['bytes_step'])} for 1,000 steps"
+
+
+def _shape(t: Any) -> Part:
+    """A tensor without its elements."""
+    once = tuple(1 if stride == 0 and size > 1 else size for size, stride in zip(t.shape, t.stride()))
+    bits = np.broadcast_to(np.uint8(0), once)
+    return Part(bits, str(t.dtype).rpartition(".")[2], t.shape, t.stride(), t.storage_offset())
 
 
 def megabytes(count: float) -> str:

@@ -85,24 +85,26 @@ class Writer:
 
     def _placed(self, call: Call, at: int) -> Whole:
         """Start copies of a call into shared memory."""
-        places: list[Any] = []
-        for kept in call.tensors:
-            if kept is None:
-                places.append(None)
-                continue
-            copy = kept.copy
-            count = copy.numel() * copy.element_size()
-            if count:
-                assert self._pinned is not None
-                target = self._pinned.bytes[at : at + count].view(copy.dtype).view(copy.shape)
-                target.copy_(copy, non_blocking=True)
-            name = str(copy.dtype).rpartition(".")[2]
-            shape = tuple(copy.shape)
-            places.append(
-                Place(at, name, copy.element_size(), shape, kept.shape, kept.strides, kept.offset, kept.transposed)
-            )
-            at += room(count)
-        return Whole(call.number, call.op, call.scalars, call.ragged, call.fields, places)
+        arguments: dict[str, Any] = {}
+        for name, value in call.arguments.items():
+            if isinstance(value, Kept):
+                arguments[name] = self._copied(value, at)
+                at += room(value.copy.numel() * value.copy.itemsize)
+            elif value is None or isinstance(value, (bool, int, float)):
+                arguments[name] = value
+        out: Any = self._copied(call.out, at)
+        return Whole(call.number, call.op, arguments, out, call.fields)
+
+    def _copied(self, kept: Kept, at: int) -> Place:
+        copy = kept.copy
+        shape, order, size = tuple(copy.shape), copy.stride(), copy.itemsize
+        count = copy.numel() * size
+        if count:
+            assert self._pinned is not None
+            memory = self._pinned.bytes[at : at + count].view(copy.dtype)
+            memory.as_strided(shape, order).copy_(copy, non_blocking=True)
+        name = str(copy.dtype).rpartition(".")[2]
+        return Place(at, size, shape, order, name, tuple(kept.shape), kept.strides, kept.offset)
 
     def finish(self) -> None:
         """Have lines written that still wait for the end of their step."""
@@ -151,7 +153,11 @@ def _bytes(item: Call | StepEnd | About) -> int:
     """What an item takes of the shared memory."""
     if isinstance(item, (StepEnd, About)):
         return 0
-    return sum(room(k.copy.numel() * k.copy.element_size()) for k in item.tensors if isinstance(k, Kept))
+    return sum(room(k.copy.numel() * k.copy.itemsize) for k in _kept(item))
+
+
+def _kept(call: Call) -> list[Kept]:
+    return [call.out, *(value for value in call.arguments.values() if isinstance(value, Kept))]
 
 
 _streams: dict[Any, Any] = {}
@@ -161,7 +167,7 @@ def _behind(call: Call) -> Any:
     """A stream beside the program's on which the call's copies are there; None where they are on the CPU."""
     if call.event is None:
         return None
-    device = next(k.copy.device for k in call.tensors if k is not None and k.copy.is_cuda)
+    device = call.out.copy.device
     if device not in _streams:
         _streams[device] = torch.cuda.Stream(device)
     _streams[device].wait_event(call.event)
