@@ -17,6 +17,7 @@ const (
 	RoleMerge    Role = "merge"    // adds partial sums: splitKreduce, reduce_1Block
 	RoleEpilogue Role = "epilogue" // adds a bias after the output was rounded: epilogue::impl::globalKernel
 	RoleScale    Role = "scale"    // prepares the output, before a largek kernel
+	RolePrepare  Role = "prepare"  // writes down where the matrices of each group lie
 	RoleCopy     Role = "copy"     // copies an addend into the output
 	RoleUnknown  Role = "unknown"  // anything else: what it computes is not known
 )
@@ -24,7 +25,7 @@ const (
 // Kernel is a kernel name taken apart. What a name does not tell is left zero.
 type Kernel struct {
 	Text    string // the name without return type, parameters and the wrapping cutlass::Kernel2<>; template arguments stay
-	Family  string // nvjet, cutlass, xmma, gemvx, gemvNSP, gemv2T, gemv2N, gemmk1, gemmSN_NN, gemmSN_TN, magma, dot, largek, splitKreduce, …; "" if unknown
+	Family  string // nvjet, cutlass, xmma, gemvx, gemvNSP, gemv2T, gemv2N, gemmk1, gemmSN_NN, gemmSN_TN, magma, dot, largek, splitKreduce, cutlass grouped, …; "" if unknown
 	Role    Role
 	Tile    [3]int   // m, n, k of a block's tile, 0 where not in the name
 	Op      string   // the instruction: 1688, 16816, 161616, d884, simt_sgemm, i161616, ffma, tensor16x8x8, …
@@ -65,6 +66,9 @@ var families = []family{
 	{name: "reduce_1Block", role: RoleMerge, pattern: regexp.MustCompile(`^reduce_1Block_kernel<`), threads: 2},
 	{name: "splitKreduce", role: RoleMerge, pattern: regexp.MustCompile(`^cublasLt::splitKreduce_kernel<`)},
 	{name: "globalKernel", role: RoleEpilogue, pattern: regexp.MustCompile(`^cublasLt::epilogue::impl::globalKernel<`)},
+	// torch's grouped products: CUTLASS 3 templates, whose names a profiler leaves as the linker has them.
+	{name: "cutlass grouped", role: RoleMultiply, pattern: regexp.MustCompile(`^(?:_ZN7cutlass13device_kernelI|cutlass::device_kernel<).*enable_3x_kernel_for_sm9x.*GroupProblemShape.*MMA_(?P<tm>\d+)x(?P<tn>\d+)x(?P<tile>\d+)_(?P<op>F32\w+)_SS`)},
+	{name: "prepare grouped", role: RolePrepare, pattern: regexp.MustCompile(`^at::cuda::detail::prepare_grouped_gemm_data<`)},
 	{name: "scal", role: RoleScale, pattern: regexp.MustCompile(`^scal_kernel<`)},
 	// Of elementwise kernels only the copy of an addend into the output was seen; any other (an addition, say, or a
 	// scaling) computes something no rule knows.
