@@ -34,20 +34,30 @@ class Call(NamedTuple):
     arguments: dict[str, Any]  # by name; tensors as Kept
     out: Kept
     fields: dict[str, Any]
-    event: Any  # of the caller's stream behind the copies; None where all are on the CPU
+    stream: Behind | None  # where the copies were made; None where all are on the CPU
 
 
-def now(kept: Kept) -> Any:
-    """An event of the caller's stream behind the copies; None where they are on the CPU."""
-    if not kept.copy.is_cuda:
-        return None
-    number = torch._C._cuda_getCurrentStream(kept.copy.get_device())
-    stream = _streams.get(number)
-    if stream is None:
-        stream = _streams[number] = torch.cuda.Stream(
-            stream_id=number[0], device_index=number[1], device_type=number[2]
-        )
-    return stream.record_event()
+class Behind:
+    """The stream on which copies were made. Whoever reads them waits for it."""
+
+    __slots__ = ("event", "number")
+
+    def __init__(self, number: tuple[int, int, int]) -> None:
+        #: torch's number of the stream, of the device, and the kind of the device
+        self.number = number
+        # A stream that is not torch's (whose numbers are 0, or odd) may be gone by then.
+        foreign = number[0] != 0 and number[0] % 2 == 0
+        self.event: Any = self._stream().record_event() if foreign else None
+
+    def _stream(self) -> Any:
+        return torch.cuda.Stream(stream_id=self.number[0], device_index=self.number[1], device_type=self.number[2])
+
+    def wait(self, stream: Any) -> None:
+        """Let a stream wait for it."""
+        stream.wait_event(self.event or self._stream().record_event())
 
 
-_streams: dict[tuple[int, int, int], Any] = {}
+def current(kept: Kept) -> Behind | None:
+    """The caller's stream, on which a copy was made."""
+    copy = kept.copy
+    return Behind(torch._C._cuda_getCurrentStream(copy.get_device())) if copy.is_cuda else None

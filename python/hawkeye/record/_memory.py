@@ -48,7 +48,8 @@ class Pinned:
         import torch
 
         self.bytes: Any = torch.frombuffer(memory.view, dtype=torch.uint8)
-        self._locked = lock and _registered(self.bytes.data_ptr(), memory.size)
+        self.address: int = self.bytes.data_ptr()
+        self._locked = lock and _registered(self.address, memory.size)
 
     def close(self) -> None:
         """Before the memory is given back."""

@@ -23,7 +23,7 @@ from .._emulate import Running
 from .._errors import ArgumentError, Error
 from . import _answer, _flags, _kernels, _mode
 from ._background import Background
-from ._keep import Call, Kept, now
+from ._keep import Call, Kept, current
 from ._lines import About, StepEnd, Tally
 from ._modules import Modules
 from ._ops import Skip
@@ -397,11 +397,11 @@ class Recorder:
                 room += more
                 with torch.no_grad(), _mode.hidden():
                     out = Kept(result)
-                    event = now(out)
+                    stream = current(out)
                 if Running.products != emulated:
                     before.fields["device"] = _flags.emulated(Running.machine)
                     self._emulated += 1
-                self._background.put(Call(number, known.op, before.arguments, out, before.fields, event), room)
+                self._background.put(Call(number, known.op, before.arguments, out, before.fields, stream), room)
                 queued = True
             except Exception as error:
                 self._fault(error)

@@ -14,6 +14,7 @@ import torch
 
 from .._errors import FileError
 from ._background import BATCH_BYTES
+from ._driver import copier
 from ._keep import Call, Kept
 from ._lines import About, StepEnd, Tally, Whole
 from ._memory import Memory, Pinned, room
@@ -47,6 +48,9 @@ class Writer:
         self._channel = here
         self._memory: Memory | None = None
         self._pinned: Pinned | None = None
+        self._streams: dict[int, Any] = {}
+        self._copy = copier()
+        self._device = -1
         self._start: Open | None = start  # sent with the first request: until then the process takes its time to begin
         self.tally = Tally(0, 0, 0, 0, {}, 0, False)
 
@@ -56,23 +60,28 @@ class Writer:
         total = sum(sizes)
         descriptors: tuple[int, ...] = ()
         if total > (self._memory.size if self._memory is not None else 0):
-            descriptors = self._grow(total, any(isinstance(i, Call) and i.event is not None for i in items))
+            descriptors = self._grow(total, any(isinstance(i, Call) and i.stream is not None for i in items))
         sent: list[Any] = []
-        at, streams = 0, set()
+        at, beside = 0, self._beside(items)
         with torch.no_grad():
             for item, size in zip(items, sizes):
-                if isinstance(item, (StepEnd, About)):
-                    sent.append(item)
-                    continue
-                stream = _behind(item)
-                if stream is not None:
-                    streams.add(stream)
-                with contextlib.nullcontext() if stream is None else torch.cuda.stream(stream):
-                    sent.append(self._placed(item, at))
+                sent.append(self._placed(item, at, beside) if isinstance(item, Call) else item)
                 at += size
-            for stream in streams:
+            for stream in beside.values():
                 stream.synchronize()  # after that copies may also be freed, though their memory is another stream's
         self.tally = self._ask(Batch(sent, self._memory.size if descriptors and self._memory else 0), descriptors)
+
+    def _beside(self, items: Sequence[Call | StepEnd | About]) -> dict[int, Any]:
+        """For each GPU a stream beside the program's, on which the copies of all calls are there."""
+        behind = {c.stream.number: c.stream for c in items if isinstance(c, Call) and c.stream is not None}
+        beside = {}
+        for _, device, _ in behind:
+            if device not in self._streams:
+                self._streams[device] = torch.cuda.Stream(device)
+            beside[device] = self._streams[device]
+        for stream in behind.values():
+            stream.wait(beside[stream.number[1]])
+        return beside
 
     def _grow(self, total: int, lock: bool) -> tuple[int, ...]:
         size = BATCH_BYTES if lock else _LEAST_MEMORY  # locking pages takes time, and is done once or twice
@@ -83,26 +92,35 @@ class Writer:
         self._pinned = Pinned(self._memory, lock=lock)
         return (self._memory.descriptor,)
 
-    def _placed(self, call: Call, at: int) -> Whole:
+    def _placed(self, call: Call, at: int, beside: dict[int, Any]) -> Whole:
         """Start copies of a call into shared memory."""
+        device = call.stream.number[1] if call.stream is not None else -1
+        if device != self._device and device >= 0:
+            torch.cuda.set_device(device)  # of this thread
+            self._device = device
         arguments: dict[str, Any] = {}
         for name, value in call.arguments.items():
             if isinstance(value, Kept):
-                arguments[name] = self._copied(value, at)
+                arguments[name] = self._copied(value, at, beside)
                 at += room(value.copy.numel() * value.copy.itemsize)
             elif value is None or isinstance(value, (bool, int, float)):
                 arguments[name] = value
-        out: Any = self._copied(call.out, at)
+        out: Any = self._copied(call.out, at, beside)
         return Whole(call.number, call.op, arguments, out, call.fields)
 
-    def _copied(self, kept: Kept, at: int) -> Place:
+    def _copied(self, kept: Kept, at: int, beside: dict[int, Any]) -> Place:
         copy = kept.copy
         shape, order, size = tuple(copy.shape), copy.stride(), copy.itemsize
         count = copy.numel() * size
         if count:
             assert self._pinned is not None
-            memory = self._pinned.bytes[at : at + count].view(copy.dtype)
-            memory.as_strided(shape, order).copy_(copy, non_blocking=True)
+            stream = beside.get(copy.get_device()) if copy.is_cuda else None
+            if stream is not None and self._copy is not None:
+                self._copy(self._pinned.address + at, copy.data_ptr(), count, stream.cuda_stream)
+            else:
+                memory = self._pinned.bytes[at : at + count].view(copy.dtype).as_strided(shape, order)
+                with contextlib.nullcontext() if stream is None else torch.cuda.stream(stream):
+                    memory.copy_(copy, non_blocking=True)
         name = str(copy.dtype).rpartition(".")[2]
         return Place(at, size, shape, order, name, tuple(kept.shape), kept.strides, kept.offset)
 
@@ -158,17 +176,3 @@ def _bytes(item: Call | StepEnd | About) -> int:
 
 def _kept(call: Call) -> list[Kept]:
     return [call.out, *(value for value in call.arguments.values() if isinstance(value, Kept))]
-
-
-_streams: dict[Any, Any] = {}
-
-
-def _behind(call: Call) -> Any:
-    """A stream beside the program's on which the call's copies are there; None where they are on the CPU."""
-    if call.event is None:
-        return None
-    device = call.out.copy.device
-    if device not in _streams:
-        _streams[device] = torch.cuda.Stream(device)
-    _streams[device].wait_event(call.event)
-    return _streams[device]
