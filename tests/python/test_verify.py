@@ -214,15 +214,14 @@ def test_stopped_by_its_progress(trace: tuple[Path, str]) -> None:  # noqa: F811
 # ---- other devices --------------------------------------------------------------------------------------------------
 
 
-def recorded_on(folder: Path, device: dict[str, Any]) -> None:
-    path = folder / "manifest.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"device": device}), encoding="utf-8")
+def recorded_on(folder: Path, device: dict[str, Any]) -> str:
+    return traces.reseal(folder, device=device)
 
 
 def test_a_trace_of_another_gpu(cli: Any, trace: tuple[Path, str]) -> None:  # noqa: F811
     """The note that all cases have is said once; the split-K note of one case stays that case's."""
-    folder, root = trace
-    recorded_on(folder, {"gpu": "NVIDIA A100-SXM4-80GB"})
+    folder, _ = trace
+    root = recorded_on(folder, {"gpu": "NVIDIA A100-SXM4-80GB"})
     done = cli("verify", folder, "--root", root)
     assert "6 recorded cases of an NVIDIA A100-SXM4-80GB" in done.stdout
     note = "recorded on an NVIDIA A100-SXM4-80GB: the rules were measured on an NVIDIA H200"
@@ -328,7 +327,7 @@ def test_resume_of_something_else(
     assert "blind was false and is true. Name another file for --resume" in said
     assert "the root of the trace was" in sentence(cli("verify", few, "--resume", kept, status=3))
     recorded_on(folder, {"gpu": "NVIDIA A100"})
-    assert "the sha256 of manifest.json was" in sentence(cli("verify", folder, "--resume", kept, status=3))
+    assert "the root of the trace was" in sentence(cli("verify", folder, "--resume", kept, status=3))
     assert kept.read_bytes() == before
     cli("verify", few, "--resume", tmp_path / "few.kept")
     data = few.with_suffix(".bin")
@@ -358,7 +357,7 @@ def test_lines_that_are_no_verdicts(calls: Path, tmp_path: Path, line: bytes) ->
 
 def test_ctrl_c_says_how_to_go_on(environment: dict[str, str], tmp_path: Path) -> None:
     kept = tmp_path / "kept verdicts"
-    command = [sys.executable, "-m", "hawkeye", "verify", str(GOLDEN), "--blind", "--sample", "200", "--key", "a b"]
+    command = [sys.executable, "-m", "hawkeye", "verify", str(GOLDEN), "--blind", "--sample", "500", "--key", "a b"]
     running = subprocess.Popen(
         [*command, "--resume", str(kept)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -370,7 +369,7 @@ def test_ctrl_c_says_how_to_go_on(environment: dict[str, str], tmp_path: Path) -
     assert running.returncode == 130, out + said
     assert "Traceback" not in said
     assert "hawkeye: interrupted after" in said
-    assert f"go on with: hawkeye verify {GOLDEN} --blind --sample 200 --key 'a b' --resume '{kept}'" in said
+    assert f"go on with: hawkeye verify {GOLDEN} --blind --sample 500 --key 'a b' --resume '{kept}'" in said
     lines = kept.read_bytes().splitlines()
     assert len(lines) >= 4
     assert all(json.loads(line) for line in lines)

@@ -89,7 +89,7 @@ def chained(lines: list[dict[str, Any]], rank: int = 0) -> list[bytes]:
 def write(folder: Path, ranks: list[list[dict[str, Any]]], sealed: bool = True) -> str:
     """Writes indices and manifest, and gives the root."""
     folder.mkdir(exist_ok=True)
-    entries, roots = [], []
+    entries = []
     for rank, lines in enumerate(ranks):
         texts = chained(lines, rank)
         hashes = [sha(text) for text in texts]
@@ -97,7 +97,6 @@ def write(folder: Path, ranks: list[list[dict[str, Any]]], sealed: bool = True) 
         (folder / name).write_bytes(b"".join(text + b"\n" for text in texts))
         last = hashes[-1] if hashes else ZEROS
         entries.append({"rank": rank, "file": name, "lines": len(lines), "last": last, "root": root(hashes)})
-        roots.append(root(hashes))
     manifest: dict[str, Any] = {
         "trace_version": "1.0",
         "created": "2026-01-02T03:04:05Z",
@@ -106,7 +105,20 @@ def write(folder: Path, ranks: list[list[dict[str, Any]]], sealed: bool = True) 
         "settings": {"every": 1, "fraction": 1.0, "seed": 0, "outputs": "hash", "kernels": True, "modules": None},
         "coverage": {"recorded": sum(map(len, ranks)), "skipped": {}, "dropped": 0, "missed": "not measured"},
     }
-    facts = sha(json.dumps(manifest, separators=(",", ":")).encode())
-    manifest |= {"facts": facts, "root": root([facts, *roots]), "sealed": sealed, "ranks": entries}
-    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    return str(manifest["root"])
+    return seal(folder, manifest, entries, sealed)
+
+
+def seal(folder: Path, manifest: dict[str, Any], ranks: list[dict[str, Any]], sealed: bool = True) -> str:
+    """Writes a manifest of these facts, and gives the root."""
+    told = {name: value for name, value in manifest.items() if name not in ("facts", "root", "sealed", "ranks")}
+    facts = sha(json.dumps(told, separators=(",", ":")).encode())
+    top = root([facts, *(rank["root"] for rank in ranks)])
+    whole = told | {"facts": facts, "root": top, "sealed": sealed, "ranks": ranks}
+    (folder / "manifest.json").write_text(json.dumps(whole), encoding="utf-8")
+    return top
+
+
+def reseal(folder: Path, **facts: Any) -> str:
+    """Seals a trace again with other facts in its manifest, and gives the new root."""
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    return seal(folder, manifest | facts, manifest["ranks"])

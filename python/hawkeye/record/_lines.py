@@ -6,7 +6,9 @@ import math
 import struct
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -22,6 +24,8 @@ from ._trace import TensorFile, TraceWriter
 RECORD_VERSION = "1.0"
 # Of a line whose kernels are not known yet, so many bytes are set aside for them under max_bytes.
 _KERNELS_BYTES = 8192
+# Calls of fewer bytes are hashed by one thread.
+_ALONE = 1 << 16
 
 
 class Whole(NamedTuple):
@@ -76,6 +80,7 @@ class Lines:
         self._trace, self._outputs, self._kernels, self._max_bytes = trace, outputs, kernels, max_bytes
         self._keep = keep
         self._hashes = Hashes()
+        self._pool = ThreadPoolExecutor(4, "hawkeye-hash")
         self._waiting: list[tuple[int, dict[str, Any]]] = []
         self._set_aside = 0
 
@@ -124,25 +129,28 @@ class Lines:
             start = end
 
     def _line(self, call: Whole, p: Product, out: Part, more: dict[str, Any]) -> None:
-        files: list[TensorFile] = []
         record: dict[str, Any] = {"record_version": RECORD_VERSION, "id": "", "op": p.op}
-
-        def entry(part: Part) -> dict[str, Any]:
-            fields, file = part.record(self._hashes)
+        parts = [part for part in (p.a, p.b, p.c) if part is not None]
+        large = sum(part.bits.nbytes for part in (*parts, out)) > _ALONE
+        apply: Any = self._pool.map if large else map  # hashing many bytes leaves Python's lock alone
+        *kept, made = apply(
+            lambda work: work(), [*(partial(part.record, self._hashes) for part in parts), partial(self._output, out)]
+        )
+        files: list[TensorFile] = []
+        for name, (fields, file) in zip(("a", "b", "c"), kept):
+            record[name] = fields
             files.append(file)
-            return fields
-
-        record["a"], record["b"] = entry(p.a), entry(p.b)
-        if p.c is not None:
-            record["c"] = entry(p.c)
-        record["out"] = self._output(out, files)
+        record["out"], file = made
+        if file is not None:
+            files.append(file)
         scalars = {n: _scalar(v, out.dtype == "float64") for n, v in p.scalars.items()}
         if p.scale_a is not None and p.scale_b is not None:
             for side, scale in (("scale_a", p.scale_a), ("scale_b", p.scale_b)):
                 if p.scale_a.size == p.scale_b.size == 1:
                     scalars[side] = f"f32:0x{int(scale.bits.reshape(-1)[0]):08x}"
                 else:
-                    record[side] = entry(scale)
+                    record[side], file = scale.record(self._hashes)
+                    files.append(file)
         if scalars:
             record["scalars"] = scalars
         record.update(call.fields)
@@ -196,16 +204,17 @@ class Lines:
         self._trace.append(record)
         self._recorded += 1
 
-    def _output(self, out: Part, files: list[TensorFile]) -> dict[str, Any]:
+    def _output(self, out: Part) -> tuple[dict[str, Any], TensorFile | None]:
+        file = None
         record: dict[str, Any] = {"format": out.format, "shape": list(out.shape)}
         record["sha256"] = sha256(out.data()).hexdigest()
         if self._outputs == "full":
-            files.append(out.file(False))
-            record["file"] = files[-1].name
+            file = out.file(False)
+            record["file"] = file.name
         elif self._outputs == "samples":
             chosen = out.bits.reshape(-1)[sample_indices(out.bits.size)]
             record["samples"] = {"indices": "default", "data": chosen.tobytes().hex()}
-        return record
+        return record, file
 
 
 def _group(p: Product, out: Part, group: int, start: int, end: int) -> tuple[Product, Part]:
