@@ -148,7 +148,7 @@ def test_command_line(tmp_path: Path, environment: dict[str, str]) -> None:
     assert "40 multiplications of 1 sampled steps (of 1) came out as in the trace" in said
     assert tensors(tmp_path / "run.hawk")
     for wrong in ((), ("-o", "run.hawk", "--answer", KEY), ("-o", "run.hawk", "--sample", "0.5")):
-        assert run(*wrong)[0] == 2
+        assert run(*wrong)[0] == 3
 
 
 def test_estimate_is_what_a_trace_takes(tmp_path: Path) -> None:

@@ -16,12 +16,17 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit status."""
     from .._errors import Cancelled, Error
+
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["record"]:  # takes a script's own options too, and leaves everything else as python has it
+        from ..record.__main__ import main as record
+
+        record(given[1:], prog="hawkeye record")
+        return 0
     from ._app import app
 
     try:
-        result = app(
-            args=list(sys.argv[1:] if arguments is None else arguments), prog_name="hawkeye", standalone_mode=False
-        )
+        result = app(args=given, prog_name="hawkeye", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except Error as error:
         status = INTERRUPTED if isinstance(error, Cancelled) else BAD_INPUT

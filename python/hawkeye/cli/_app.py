@@ -32,7 +32,9 @@ app = typer.Typer(
 
       hawkeye verify SET.jsonl              is every recorded result the one its kernel must give?
 
-      hawkeye verify run.hawk               the same of a trace that hawkeye.record wrote
+      hawkeye record -o run.hawk train.py   what a torch program multiplies, into a trace (record --help has more)
+
+      hawkeye verify run.hawk               is each of its results the one that its kernel must give?
 
       hawkeye show run.hawk                 what is in it
 

@@ -63,7 +63,14 @@ def record(
         estimate: keep nothing, and say at the end how large a trace would be (``rec.sizes``).
         display: say in a line on standard error what is recorded, and at the end what was.
     """
-    from ._recorder import Recorder
+    from .._errors import UnsupportedError
+
+    try:
+        from ._recorder import Recorder
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise UnsupportedError("What torch multiplies cannot be recorded here: torch is not installed.") from None
 
     return Recorder(
         folder,

@@ -56,10 +56,11 @@ class Sizes:
 
     def report(self) -> dict[str, Any]:
         """Means of a step: calls, multiply-adds, and the bytes that it would add to the trace if it were sampled."""
-        count = max(len(self.steps), 1)
+        steps = len(self.steps) - (self.calls[-1:] == [0])  # what comes after the last step is mostly nothing
+        count = max(steps, 1)
         sampled = sum(self.steps) / count * self.fraction
         return {
-            "steps": len(self.steps),
+            "steps": steps,
             "calls": sum(self.calls) / count,
             "multiply_adds": self.products / count,
             "bytes_sampled_step": round(sampled),
