@@ -220,24 +220,33 @@ def peak() -> dict[str, int]:
     kernel's own mark of this program is asked for too.
     """
     found = {"ru_maxrss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
-    for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
+    return {"peak": found["ru_maxrss"], **found, **({"peak": mark} if (mark := highest("self")) else {})}
+
+
+def highest(process: int | str) -> int:
+    """The kernel's mark of the most memory of a process, in bytes; 0 where it has none."""
+    for line in Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace").splitlines():
         if line.startswith("VmHWM:"):
-            found["peak"] = int(line.split()[1]) * 1024
-    return {"peak": found["ru_maxrss"], **found}
+            return int(line.split()[1]) * 1024
+    return 0
 
 
 def memory_child(options: argparse.Namespace) -> None:
     """In a process of its own: so many steps, recorded one in so many (0: not at all); prints its peak."""
     train, (every, steps) = training(options), options.memory_child
+    writer = 0
     with tempfile.TemporaryDirectory(dir=options.work) as work:
         if every == 0:
             repeat(train.step, steps)
         else:
             seed = next(seeds(steps)) if every == EVERY else 0
-            with hawkeye.record(Path(work) / "run.hawk", every=every, seed=seed, display=False):
+            with hawkeye.record(Path(work) / "run.hawk", every=every, seed=seed, display=False) as rec:
                 repeat(train.step, steps)
+                common.synchronize(options.device)
+                time.sleep(2)  # until the process that writes has had its largest batch
+                writer = highest(rec._writer._process.pid)
         common.synchronize(options.device)
-    found = peak()
+    found = {**peak(), "writer": writer}
     if options.device == "cuda":
         found["gpu"] = torch.cuda.max_memory_allocated()
     print(json.dumps(found))
@@ -262,10 +271,19 @@ def memory(options: argparse.Namespace) -> dict[str, Any]:
 def show(results: dict[str, Any]) -> None:
     if "memory" in results:
         rows = [
-            [name, m["steps"], f"{m['peak'] / 2**20:.0f}", f"{m['gpu'] / 2**20:.0f}" if "gpu" in m else "-"]
+            [
+                name,
+                m["steps"],
+                f"{m['peak'] / 2**20:.0f}",
+                f"{m['writer'] / 2**20:.0f}" if m["writer"] else "-",
+                f"{m['gpu'] / 2**20:.0f}" if "gpu" in m else "-",
+            ]
             for name, m in results["memory"].items()
         ]
-        print("\n" + common.table(["memory", "steps", "MiB of the host", "MiB of the GPU"], rows))
+        print(
+            "\n"
+            + common.table(["memory", "steps", "MiB of the host", "of the writing process", "MiB of the GPU"], rows)
+        )
     if "average" in results:
         a = results["average"]
         rows = [
