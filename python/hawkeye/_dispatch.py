@@ -23,8 +23,10 @@ from . import _errors as errors
 from . import _native
 from ._emulate import Running
 from ._formats import BY_TORCH, Format
+from ._grouped import groups
 from ._profiles import Profile, profile
 from ._shapes import contiguous
+from ._signatures import key
 from ._tensors import View, adapter
 
 
@@ -54,7 +56,6 @@ LEFT_OUT = frozenset(
         "_dyn_quant_matmul_4bit",
         "_euclidean_dist",
         "_flash_attention_forward",
-        "_grouped_mm",
         "_mixed_dtypes_linear",
         "_native_multi_head_attention",
         "_scaled_dot_product_cudnn_attention",
@@ -325,7 +326,7 @@ def _compute(p: _Product, chosen: Profile, threads: int) -> torch.Tensor:
 class Emulation(TorchDispatchMode):  # type: ignore[misc]
     """What ``hawkeye.emulate`` returns. ``calls`` and ``left_out`` count operators by name."""
 
-    def __init__(self, machine: str, *, threads: int | None, strict: bool) -> None:
+    def __init__(self, machine: str, *, threads: int | None, strict: bool, known: dict[str, Profile]) -> None:
         super().__init__()
         self.machine = machine
         self.strict = strict
@@ -333,6 +334,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
         self.left_out: Counter[str] = Counter()  #: operators that multiply and were torch's own
         self._threads = _native.thread_count(threads)
         self._profiles: dict[str, Profile] = {}
+        self._known = known
         self._process = os.getpid()
 
     @property
@@ -358,6 +360,8 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
             with _beneath(self):
                 return func(*args, **kwargs)
         name = func._schema.name.partition("::")[2]
+        if name == "_grouped_mm" and func.namespace == "aten":
+            return self._grouped(func, *args, **kwargs)
         operator = _OPERATORS.get(name) if func.namespace == "aten" else None
         if operator is not None:
             return self._replaced(name, operator, func, args, kwargs)
@@ -396,11 +400,40 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc]
             out.resize_(result.shape)
         return out.copy_(result)
 
+    def _grouped(
+        self, func: Any, a: Any, b: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None
+    ) -> torch.Tensor:
+        reason = ""
+        if not all(_plain(t) for t in (a, b, offs, bias) if t is not None):
+            reason = "" if a.device.type == "meta" else f" on {a.device.type}"
+        elif bias is not None:
+            reason = " with bias"
+        elif a.dtype is not torch.bfloat16 or b.dtype is not torch.bfloat16 or out_dtype not in (None, torch.bfloat16):
+            reason = f" of {a.dtype}"
+        else:
+            return self._each_group(a, b, offs)
+        if reason:
+            self._leave(f"_grouped_mm{reason}")
+        result: torch.Tensor = func(a, b, offs, bias, out_dtype)
+        return result
+
+    def _each_group(self, a: Any, b: Any, offs: Any) -> torch.Tensor:
+        result, parts = groups(a, b, offs, a.dtype)
+        for left, right, place in parts:
+            if 0 in (*left.shape, *right.shape):
+                continue
+            p = _Product("grouped_mm", left[None], right[None], None, a.dtype, tuple(place.shape))
+            place.copy_(_compute(p, self._profile(p), self._threads))
+            self.calls[p.op] += 1
+            Running.note(self.machine)
+        return result
+
     def _profile(self, p: _Product) -> Profile:
         signature = _signature(p)
         found = self._profiles.get(signature)
         if found is None:
-            found = self._profiles.setdefault(signature, _likeliest(signature))
+            chosen = self._known.get(key(json.loads(signature))) if self._known else None
+            found = self._profiles.setdefault(signature, chosen or _likeliest(signature))
         return found
 
     def _leave(self, name: str) -> None:

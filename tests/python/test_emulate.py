@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import hawkeye
@@ -422,3 +424,70 @@ def test_golden_products_through_torch(name: str, least: int) -> None:
     assert same_plan >= least
     for family, some in (("nvjet", 50), ("nvjet promoted", 10)):
         assert exact[family] == tried[family] >= some
+
+
+# ---- grouped products, and profiles from elsewhere -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ragged", ["m", "n", "k", ""])
+def test_grouped_products_are_their_groups(ragged: str) -> None:
+    sizes = [8, 0, 24, 16]
+    ends = torch.tensor(sizes).cumsum(0).to(torch.int32)
+    total = sum(sizes)
+    shapes = {
+        "m": ((total, 40), (4, 40, 32)),
+        "n": ((4, 48, 40), (40, total)),
+        "k": ((48, total), (total, 32)),
+        "": ((4, 48, 40), (4, 40, 32)),
+    }[ragged]
+    a, b = (torch.randn(shape).bfloat16() for shape in shapes)
+    with hawkeye.emulate() as run:
+        out = torch._grouped_mm(a, b, offs=ends if ragged else None)
+        parts = [slice(int(end) - size, int(end)) for size, end in zip(sizes, ends)]
+        for i, part in enumerate(parts):
+            left = {"m": a[part], "k": a[:, part]}.get(ragged, a[i] if a.dim() == 3 else a)
+            right = {"n": b[:, part], "k": b[part]}.get(ragged, b[i] if b.dim() == 3 else b)
+            place = {"m": out[part], "n": out[:, part]}.get(ragged, out[i] if out.dim() == 3 else out)
+            if 0 in (*left.shape, *right.shape):
+                assert not place.any()
+                continue
+            want = hawkeye.matmul(left, right, profile="hopper/bf16", out_dtype="bf16")
+            assert torch.equal(place.view(torch.int16), torch.as_tensor(want).view(torch.int16))
+    assert run.calls == {"grouped_mm": 4 if ragged == "" else 3}
+    assert not run.left_out
+
+
+def test_other_grouped_products_are_torch_s_own() -> None:
+    a, b = torch.randn(2, 8, 16), torch.randn(2, 16, 8)
+    with hawkeye.emulate() as run, contextlib.suppress(RuntimeError):  # not every torch has f32 ones
+        torch._grouped_mm(a, b)
+    assert run.calls == {}
+    assert run.left_out == {"_grouped_mm of torch.float32": 1}
+    with hawkeye.emulate(strict=True), pytest.raises(hawkeye.UnsupportedError):
+        torch._grouped_mm(a, b)
+
+
+def test_profiles_of_a_trace(tmp_path: Path) -> None:
+    """A trace says how its products were summed; products like them are computed so."""
+    a, b, c = torch.randn(64, 96).bfloat16(), torch.randn(48, 96).bfloat16(), torch.randn(48).bfloat16()
+    with hawkeye.emulate() as plain, hawkeye.record(tmp_path / "run.hawk", display=False):
+        for _ in range(2):
+            out = torch.addmm(c, a, b.t())
+        small = a[:, :32].contiguous() @ b[:, :32].t()
+    report = hawkeye.verify(tmp_path / "run.hawk")
+    assert report.ok
+    with hawkeye.emulate(profiles=report) as again:
+        assert torch.equal(torch.addmm(c, a, b.t()), out)
+        assert torch.equal(a[:, :32].contiguous() @ b[:, :32].t(), small)
+    assert {p.id for p in again.profiles.values()} <= {v.profile.id for v in report.exact if v.profile}
+    other = hawkeye.profile("ampere/bf16")  # of another GPU: it shows
+    with hawkeye.emulate(profiles=dict.fromkeys(plain.profiles, other)) as swapped:
+        wide = torch.addmm(c, a * 2.0**-60, b.t() * 2.0**60)
+        torch.addmm(c, a.repeat(1, 2), b.repeat(1, 2).t())  # no product like it
+    first, second = swapped.profiles.values()
+    assert first.id == other.id != second.id
+    assert wide.shape == out.shape
+    with pytest.raises(hawkeye.ArgumentError, match="profiles: want"):
+        hawkeye.emulate(profiles={"x": other})
+    with pytest.raises(hawkeye.ArgumentError, match="set in a file"):
+        hawkeye.emulate(profiles=hawkeye.verify(GOLDENS / "h200-tails.jsonl"))

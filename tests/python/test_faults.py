@@ -92,11 +92,10 @@ def test_a_counter_outside_sees_products(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", list(workloads.WORKLOADS))
 def test_workloads_are_exact(folder: Path, name: str) -> None:
-    single = {"grouped": False} if name == "mixture" else {}  # grouped products are not emulated
     with hawkeye.emulate():
-        plain = workloads.digest(workloads.WORKLOADS[name]("cpu", 2, True, **single))
+        plain = workloads.digest(workloads.WORKLOADS[name]("cpu", 2, True))
     with hawkeye.emulate() as emulation, record(folder):
-        recorded = workloads.digest(workloads.WORKLOADS[name]("cpu", 2, True, **single))
+        recorded = workloads.digest(workloads.WORKLOADS[name]("cpu", 2, True))
     assert plain == recorded
     trace = Trace(folder)
     assert trace.manifest["coverage"]["skipped"] == {}

@@ -116,7 +116,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._skipped: Counter[str] = Counter()
         self._dropped = self._sampled = self._left_out = self._calls = self._marks = self._step_bytes = 0
-        self._emulated = 0
+        self._queued = self._emulated = 0
         self._paths_by_node: dict[int, tuple[int, str]] = {}
         self._profile: _kernels.Profile | None = None
         self._answer = answer
@@ -197,7 +197,7 @@ class Recorder:
             if self.failure is None:
                 self._writer.finish()
                 device = _flags.device()
-                if self._emulated and self._emulated >= self._writer.tally.recorded:
+                if self._emulated and self._emulated == self._queued:
                     device.update(_flags.emulated(Running.machine))
                 self.root = self._writer.seal(self.coverage(), {"device": device, "ended": ended})
         except (OSError, Error, _answer.DivergedError) as failure:
@@ -403,6 +403,7 @@ class Recorder:
                     self._emulated += 1
                 self._background.put(Call(number, known.op, before.arguments, out, before.fields, stream), room)
                 queued = True
+                self._queued += 1
             except Exception as error:
                 self._fault(error)
             return result
