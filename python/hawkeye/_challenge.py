@@ -22,20 +22,20 @@ def below(fraction: float) -> int:
 
 
 class Challenge:
-    """An auditor's choice among the calls of a trace: the part ``fraction`` of them, by a key of the auditor's own.
+    """An auditor's choice among the lines of a trace: the part ``fraction`` of them, by a key of the auditor's own.
 
-    A call is chosen where its number for ``challenge:RANK:STEP:CALL`` is below fraction·2^64 (docs/audit.md). The
-    groups of a grouped product are one call.
+    A line is chosen where its number for ``challenge:RANK:LINE`` is below fraction·2^64, LINE being its place in the
+    rank's index, from 0 (docs/audit.md). Nothing that a line says of itself decides, and each is drawn for itself.
     """
 
     def __init__(self, key: str, fraction: float) -> None:
         self.key, self.fraction = key, fraction
         self._below = below(fraction)
 
-    def number(self, rank: int, step: int, call: int) -> int:
+    def number(self, rank: int, line: int) -> int:
         """What the choice is made by, below 2^64."""
-        return number(self.key, f"challenge:{rank}:{step}:{call}")
+        return number(self.key, f"challenge:{rank}:{line}")
 
-    def chosen(self, rank: int, step: int, call: int) -> bool:
-        """Whether the call is chosen."""
-        return self._below >= WHOLE or self.number(rank, step, call) < self._below
+    def chosen(self, rank: int, line: int) -> bool:
+        """Whether the line is chosen."""
+        return self._below >= WHOLE or self.number(rank, line) < self._below

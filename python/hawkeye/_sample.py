@@ -5,18 +5,18 @@ from __future__ import annotations
 import heapq
 import math
 import secrets
-from collections.abc import Iterable, Sequence
-from typing import Any, Union
+from collections.abc import Sequence
+from typing import Any
 
 from . import _errors as errors
 from ._challenge import Challenge
 
-#: a call: its rank, step and number in the step. None: the line does not say, so it is no record
-Call = Union["tuple[int, int, int]", None]
+#: a line: its rank, and its number in the rank's index
+Place = tuple[int, int]
 
 
 def sample_of(value: float | str) -> float | int:
-    """A sample as it was asked for: a float is a fraction of the calls, an int a number of calls.
+    """A sample as it was asked for: a float is a fraction of the lines, an int a number of lines.
 
     Text is a fraction where it has a "." or is below 1. Raises ArgumentError for anything but a fraction up to 1 and a
     count from 1.
@@ -42,7 +42,7 @@ def sample_of(value: float | str) -> float | int:
 
 def _refused(value: object) -> errors.ArgumentError:
     return errors.ArgumentError(
-        f"sample is {value}: it is a fraction of the calls, such as 0.05, or a number of calls, such as 200."
+        f"sample is {value}: it is a fraction of the lines, such as 0.05, or a number of lines, such as 200."
     )
 
 
@@ -59,31 +59,21 @@ def key_of(key: str | None) -> str:
     return key
 
 
-def call_of(case: dict[str, Any], index: int, *, trace: bool) -> Call:
-    """The call that a line belongs to; a case of a set is a call of its own."""
+def place_of(case: dict[str, Any], index: int, *, trace: bool) -> Place:
+    """The place of a line in its trace, as its reader counts; a case of a set is a line of rank 0."""
     if not trace:
-        return 0, 0, index
-    step, call = case.get("step"), case.get("call")
-    if type(step) is not int or type(call) is not int:
-        return None
-    return int(str(case["id"])[1:].partition("-")[0]), step, call
+        return 0, index
+    rank, _, number = str(case["id"])[1:].partition("-")
+    return int(rank), int(number)
 
 
-def chosen(calls: Sequence[Call], sample: float | int, key: str) -> list[int]:
-    """The indices of the lines that a key chooses, ascending. Lines of one call go together.
+def chosen(places: Sequence[Place], sample: float | int, key: str) -> list[int]:
+    """The indices of the lines that a key chooses, ascending.
 
-    A fraction takes the calls whose number is below that part of 2^64; a count those with the smallest numbers. A line
-    that names no call cannot be left out by a key and is always among them: it is broken, and its verdict says so.
+    A fraction takes the lines whose number is below that part of 2^64; a count those with the smallest numbers.
     """
     if isinstance(sample, float):
         challenge = Challenge(key, sample)
-        taken = {call: challenge.chosen(*call) for call in _distinct(calls)}
-    else:
-        challenge = Challenge(key, 1.0)
-        least = heapq.nsmallest(sample, _distinct(calls), key=lambda call: (challenge.number(*call), call))
-        taken = dict.fromkeys(least, True)
-    return [index for index, call in enumerate(calls) if call is None or taken.get(call, False)]
-
-
-def _distinct(calls: Iterable[Call]) -> Iterable[tuple[int, int, int]]:
-    return dict.fromkeys(call for call in calls if call is not None)
+        return [index for index, place in enumerate(places) if challenge.chosen(*place)]
+    challenge = Challenge(key, 1.0)
+    return sorted(heapq.nsmallest(sample, range(len(places)), key=lambda i: (challenge.number(*places[i]), i)))

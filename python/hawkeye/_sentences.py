@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from ._sets import RecordedSet, Verdict
 
 VERDICTS = ("exact", "undecided", "wrong")
+
+# What a terminal obeys instead of showing: control characters, and those that turn the direction of writing.
+_UNSHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def plain(text: str) -> str:
+    """Text of a trace or set as it may be shown: it is anybody's, and may not write what looks like our verdict."""
+    return _UNSHOWN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def inexact(verdicts: list[Verdict]) -> list[Verdict]:
@@ -45,17 +55,21 @@ def story(v: Verdict, case: dict[str, Any]) -> str:
     size = f", {sizes[0]}x{sizes[1]} by {sizes[1]}x{sizes[2]}" if len(sizes) == 3 else ""
     if int(case.get("batch") or 1) > 1:
         size += f" in a batch of {case['batch']}"
-    what = f"{v.id} ({v.op} of {dtypes(v)}{size})"
+    what = plain(f"{v.id} ({v.op} of {dtypes(v)}{size})")
     if v.verdict != "exact":
-        return f"{what} is {v.verdict}: {reason(v)}."
+        return plain(f"{what} is {v.verdict}: {reason(v)}.")
     plans = int(v.details.get("plans_tried") or 0)
     plan = (v.plan or "its plan").rstrip(".")
     known = "name and launch say" if case.get("launches") else "name says"
-    how = f"with the one of {plans} plans tried that fits" if plans > 1 else f"with the plan its kernel's {known}"
+    how = f"with the plan its kernel's {known}"
+    if plans > 1:
+        how = f"with the one of {plans} plans tried that fits"
+    elif v.family in ("unnamed", "unknown"):
+        how = "with the one plan known for products like it"
     compared = v.details.get("compared")
     proof = f" ({compared})" if compared else ""
     noted = "".join(f" Note: {note.rstrip('.')}." for note in v.notes)
-    return f"{what} is reproduced to the last bit{proof} {how}: {plan}.{noted}"
+    return plain(f"{what} is reproduced to the last bit{proof} {how}: {plan}.{noted}")
 
 
 #: how core/verify notes that a part of an output stands for nothing else
@@ -106,14 +120,14 @@ def about_line(recorded: RecordedSet) -> str:
     if about.get("emulated"):
         machine += ", emulated on a CPU"
     versions = ", ".join(f"{k} {v}" for k, v in about.items() if k in ("torch", "cuda", "nvidia-cublas"))
-    return f"{recorded.path.name}: {cases} of {machine}" + (f" ({versions})" if versions else "")
+    return plain(f"{recorded.path.name}: {cases} of {machine}" + (f" ({versions})" if versions else ""))
 
 
 def problems(recorded: RecordedSet, most: int = 20) -> list[str]:
     """A line for each place where a trace is not as it was written."""
     trace = recorded.trace or {}
     count = int(trace.get("problem_count") or 0)
-    lines = [f"Broken: {place(p)}: {p['text']}." for p in (trace.get("problems") or [])[:most]]
+    lines = [plain(f"Broken: {place(p)}: {p['text']}.") for p in (trace.get("problems") or [])[:most]]
     return [*lines, f"Broken: {count - len(lines)} more places."] if count > len(lines) else lines
 
 
@@ -122,12 +136,54 @@ def remarks(recorded: RecordedSet) -> list[str]:
     trace = recorded.trace
     if trace is None:
         return []
-    lines = [f"Note: {place(p)}: {p['text']}." for p in trace.get("torn") or []]
+    lines = [sampling(trace)]
+    lines += [plain(f"Note: {place(p)}: {p['text']}.") for p in trace.get("torn") or []]
     if not trace["sealed"]:
         lines.append(
             "Note: the trace is not sealed: recording did not end, and whether lines are missing at the end is open."
         )
-    return lines
+    return [line for line in lines if line]
+
+
+def sampling(trace: dict[str, Any]) -> str:
+    """What of the program is in a trace, as the recorder says it; "" where it does not."""
+    settings, coverage = trace.get("settings"), trace.get("coverage")
+    if not isinstance(settings, dict) or not isinstance(coverage, dict):
+        return ""
+    every, fraction, modules = settings.get("every", "?"), settings.get("fraction", "?"), settings.get("modules")
+    text = "Recorded: " + ("all steps" if every == 1 else f"one step in {every}")
+    text += "" if fraction == 1 else f", {fraction} of their calls"
+    text += f", of modules {', '.join(map(str, modules))} alone" if isinstance(modules, list) and modules else ""
+    skipped = coverage.get("skipped")
+    reasons = skipped if isinstance(skipped, dict) else {}
+    left = ", ".join(f"{name}: {count}" for name, count in list(reasons.items())[:20] if name != "fraction")
+    text += f"; {coverage.get('recorded', '?')} multiplications recorded, skipped {left or 'none'}"
+    missed = coverage.get("missed", "?")
+    unmeasured = " (recording with kernels counts them)" if missed == "not measured" else ""
+    return plain(f"{text}, dropped {coverage.get('dropped', '?')}, kernels missed: {missed}{unmeasured}.")
+
+
+def devices(lines: Iterable[dict[str, Any]]) -> list[str]:
+    """A note where lines name a device of their own, which counts for them."""
+    found: Counter[str] = Counter()
+    for line in lines:
+        device = line.get("device")
+        if isinstance(device, dict):
+            name = str(device.get("gpu") or device.get("cpu") or "?")
+            found[f"{name}, emulated on a CPU" if device.get("emulated") else name] += 1
+    return [plain(f"Note: {count} lines name a device of their own: {name}.") for name, count in found.items()]
+
+
+def unrevealed(verdicts: list[Verdict], most: int = 3) -> tuple[list[Verdict], list[str]]:
+    """The verdicts to tell one by one, and a line for the others: of many lines whose tensors are simply not there."""
+    lacking = [v for v in verdicts if "the file is not there" in str((v.details.get("broken") or {}).get("text"))]
+    if len(lacking) <= most:
+        return verdicts, []
+    text = f"Broken: {len(lacking)} lines have no tensors here, {lacking[0].id} the first. A trace that commits, or of "
+    text += "which a part was revealed, holds those of chosen lines alone: verify it with the sample and the key that "
+    text += "chose them."
+    gone = {id(v) for v in lacking}
+    return [v for v in verdicts if id(v) not in gone], [text]
 
 
 def place(problem: dict[str, Any]) -> str:

@@ -14,10 +14,11 @@ from . import _errors as errors
 from . import _native
 from ._journal import Journal, header
 from ._native import Progress
-from ._sample import Call, call_of, chosen, key_of, sample_of
+from ._sample import Place, chosen, key_of, place_of, sample_of
 from ._sentences import (
     VERDICTS,
     about_line,
+    devices,
     in_common,
     inexact,
     own_notes,
@@ -25,12 +26,15 @@ from ._sentences import (
     remarks,
     story,
     tried,
+    unrevealed,
 )
 from ._sets import RecordedSet, Verdict, open_set
 
 OK = 0
 WRONG = 1
 UNDECIDED = 2
+#: of cases that are not exact, so many are told one by one
+MOST_TOLD = 50
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class Report:
     verdicts: list[Verdict]  #: in the order of the lines
     total: int  #: lines of the trace, or cases of the set
     chosen: int  #: how many of them were to be verified; of the others nothing is said
-    sample: float | int | None  #: the fraction, or number of calls, that a key chose; None: all, or those named
+    sample: float | int | None  #: the fraction, or number of lines, that a key chose; None: all, or those named
     key: str | None  #: the key
     problems: list[str]  #: what is broken of the trace as a whole, a sentence each
     notes: list[str]  #: what else there is to say of it
@@ -87,7 +91,12 @@ class Report:
         """The summary, line by line: cases that are not exact, how many are what, and what is broken."""
         places = {id(v): place for place, v in enumerate(self.verdicts)}
         few = [v for v in self.exact if self.named or own_notes(v)]
-        text = [story(v, self._cases.get(places[id(v)], {})) + tried(v) for v in [*few, *inexact(self.verdicts)]]
+        rest, lacking = unrevealed(inexact(self.verdicts))
+        told = [*few, *rest[:MOST_TOLD]]
+        text = [story(v, self._cases.get(places[id(v)], {})) + tried(v) for v in told]
+        if len(rest) > MOST_TOLD:
+            text.append(f"… and {len(rest) - MOST_TOLD} more that are not exact: --json has all of them.")
+        text += lacking
         if not (self.named and self.chosen == 1 and len(self.verdicts) == 1):
             if text:
                 text.append("")
@@ -144,7 +153,7 @@ def verify(
 ) -> Report:
     """Replays a trace's lines, or a set's cases, and reports what came of them. Needs neither torch nor a GPU.
 
-    ``sample`` verifies a part: a float is a fraction of the calls, an int a number of them; ``key`` chooses which
+    ``sample`` verifies a part: a float is a fraction of the lines, an int a number of them; ``key`` chooses which
     (None: a fresh random key, which the report has). ``only`` names ids instead. ``blind`` leaves kernel names unread.
     ``root`` is the trace's root as it was kept elsewhere. ``rows`` computes only so many rows of a larger output, and
     compares the stored elements in them, never the hash. ``resume`` names a file in which verdicts are kept, so that a
@@ -215,16 +224,16 @@ class Verification:
             raise
 
     def _choose(self) -> None:
-        calls: list[Call] = []
+        places: list[Place] = []
         weights: list[float] = []
         for index, case in enumerate(self.recorded._each()):
-            calls.append(call_of(case, index, trace=self.recorded.trace is not None))
+            places.append(place_of(case, index, trace=self.recorded.trace is not None))
             weights.append(work(case, self.rows))
         if self.sample is not None:
             if self.key is None and self._journal is not None:
                 self.key = self._journal.key
             self.key = key_of(self.key)
-            self.indices = chosen(calls, self.sample, self.key)
+            self.indices = chosen(places, self.sample, self.key)
         elif self.only:
             self.indices = sorted({self.recorded.index(name) for name in self.only})
         else:
@@ -268,6 +277,16 @@ class Verification:
             self.verdicts.append(verdict)
             yield verdict, weight
 
+    def _notes(self) -> list[str]:
+        lines = (case for case in self.recorded._each()) if self.recorded.trace is not None else iter(())
+        notes = [*devices(lines), *_root_note(self.recorded, self.root)]
+        if self.known_count and self.recorded.trace is not None:
+            notes.append(
+                f"Note: {self.known_count} verdicts are from {self.resume}: the tensor files of their lines were not "
+                "read again."
+            )
+        return notes
+
     def report(self) -> Report:
         """What came of it so far."""
         recorded = self.recorded
@@ -286,12 +305,18 @@ class Verification:
             sample=self.sample,
             key=self.key,
             problems=[*self.trouble, *problems(recorded)],
-            notes=remarks(recorded),
+            notes=[*remarks(recorded), *self._notes()],
             root=None if recorded.trace is None else str(recorded.trace["root"]),
             about=about_line(recorded),
             named=bool(self.only),
             _cases=cases,
         )
+
+
+def _root_note(recorded: RecordedSet, root: str | None) -> list[str]:
+    if recorded.trace is None or root is not None:
+        return []
+    return ["Note: the root was not compared with one kept elsewhere: none was given, and all may have been made anew."]
 
 
 def check_root(recorded: RecordedSet, root: str | None) -> list[str]:
@@ -300,8 +325,10 @@ def check_root(recorded: RecordedSet, root: str | None) -> list[str]:
         return []
     if recorded.trace is None:
         raise errors.ArgumentError(f"--root is of a trace, and {recorded.path.name} is none.")
+    root = root.strip().lower()
     if not re.fullmatch("[0-9a-f]{64}", root):
-        raise errors.ArgumentError("--root: want the 64 lower-case hexadecimal digits that recording ended with.")
+        hint = f' {root} is a file: --root "$(cat {root})".' if Path(root).is_file() else ""
+        raise errors.ArgumentError(f"--root: want the 64 hexadecimal digits that recording ended with.{hint}")
     if root == recorded.trace["root"]:
         return []
     return [f"Broken: the root is {recorded.trace['root']}, not {root}: lines were changed, removed or added."]

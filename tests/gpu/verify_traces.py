@@ -33,12 +33,12 @@ def files(line: dict[str, Any]) -> set[str]:
 
 
 def part(trace: Path, out: Path, key: str, most: int) -> int:
-    """Copies what a key chooses first; how many calls that is."""
+    """Copies what a key chooses first; how many lines that is."""
     tensors, challenge = trace / "tensors", Challenge(key, 1.0)
-    calls: dict[tuple[int, int, int], set[str]] = {}
+    calls: dict[tuple[int, int], set[str]] = {}
     for line in lines(trace):
-        call = int(line["id"][1:].partition("-")[0]), line["step"], line["call"]
-        calls.setdefault(call, set()).update(files(line))
+        rank, _, number = line["id"][1:].partition("-")
+        calls[int(rank), int(number)] = files(line)
     out.mkdir(mode=0o700, parents=True)
     for path in trace.glob("*.json*"):
         shutil.copy(path, out)

@@ -18,13 +18,13 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "audit.md"
 SAYS = [
     ["5 multiplications a step", "about"],
     ["recorded, 0 skipped", "root "],
-    ["Root ", "Sequential"],
+    ["Root ", "Sequential", "one step in 4"],
     ["exact."],
     ["Chosen: 10 of ", "10 exact"],
     ["the trace is broken: rank-0000.jsonl, line ", "exit status 1"],
     ["is wrong: 8 products missing", "exit status 1"],
-    ["came out as in the trace", "exact.", "Nothing is claimed of the others"],
-    ["exact.", "Nothing is claimed of the others"],
+    ["came out as in the trace", "added to committed.hawk", "Nothing is claimed of the others"],
+    ["8 exact.", "Chosen: 8 of"],
 ]
 
 

@@ -73,7 +73,7 @@ def test_version(cli: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("golden", "nowhere.jsonl"), "no file nowhere.jsonl"),
+        (("golden", "nowhere.jsonl"), "no file or trace nowhere.jsonl"),
         (("gemm", "A.npy", "B.npy", "-o", "D.npy"), "There is no file A.npy"),
         (("profiles", "hopper/nonsense"), "hopper/nonsense"),
         (("bench", "--only", "nothing"), "No row's label holds 'nothing'"),

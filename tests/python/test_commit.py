@@ -14,7 +14,7 @@ from hawkeye._challenge import Challenge
 
 torch = pytest.importorskip("torch", reason="torch is not installed: nothing can be recorded")
 
-KEY, PART = "the auditor's key", 0.25
+KEY, PART = "the auditor's own key", 0.25
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def files(line: dict[str, Any]) -> set[str]:
 
 
 def chosen(line: dict[str, Any]) -> bool:
-    return Challenge(KEY, PART).chosen(0, line["step"], line["call"])
+    return Challenge(KEY, PART).chosen(0, line["seq"])
 
 
 def commit(folder: Path, **options: Any) -> str:

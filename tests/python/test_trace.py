@@ -55,7 +55,9 @@ def test_verify(cli: Any, trace: tuple[Path, str]) -> None:  # noqa: F811
     folder, root = trace
     text = cli("verify", folder).stdout
     assert "run.hawk: 6 recorded cases of an NVIDIA H200 (torch 2.11.0): 6 exact." in text
-    assert cli("verify", folder, "--root", root).stdout == text
+    kept = cli("verify", folder, "--root", root).stdout
+    assert text.startswith(kept)
+    assert text.removeprefix(kept).startswith("Note: the root was not compared with one kept elsewhere")
     verdicts = [json.loads(line) for line in cli("verify", folder, "--json").stdout.splitlines()]
     assert [v["verdict"] for v in verdicts] == ["exact"] * 6
     assert (
@@ -71,7 +73,7 @@ def test_another_root(cli: Any, trace: tuple[Path, str]) -> None:  # noqa: F811
     other = root.translate(str.maketrans("0123456789abcdef", "123456789abcdef0"))
     done = cli("verify", folder, "--root", other, status=1)
     assert f"Broken: the root is {root}, not {other}: lines were changed, removed or added." in done.stdout
-    assert "64 lower-case" in sentence(cli("verify", folder, "--root", root.upper()[:10], status=3))
+    assert "64 hexadecimal" in sentence(cli("verify", folder, "--root", root.upper()[:10], status=3))
     golden = GOLDENS / "h200-pairs.jsonl"
     assert "--root is of a trace" in sentence(cli("verify", golden, "--root", root, status=3))
 

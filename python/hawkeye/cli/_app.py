@@ -88,5 +88,13 @@ _commands: list[Callable[..., int]] = [
     doctor.doctor,
     bench.bench,
 ]
+
+
+@app.command("record", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def record() -> int:
+    """Runs a torch program and records what it multiplies: hawkeye record -o run.hawk train.py."""
+    raise AssertionError("cli.main has taken it")
+
+
 for command in _commands:
     app.command(command.__name__, help=_paragraphs(command.__doc__ or ""))(command)

@@ -14,10 +14,16 @@ def opened(path: Path) -> RecordedSet:
         if not (path / "manifest.json").exists():
             raise FileError(f"{path} is a folder and no trace: name a trace, or a set, FILE.jsonl.")
         return open_set(path)
+    if (
+        path.is_file()
+        and (path.parent / "manifest.json").exists()
+        and (path.name == "manifest.json" or path.name.startswith("rank-"))
+    ):
+        raise FileError(f"{path} is a part of a trace: name the folder, {path.parent}.")
     if not path.is_file():
         whole, name = split(str(path))
         apart = f" {whole} is a set: name its case {name} apart." if name and whole.exists() else ""
-        raise FileError(f"There is no file {path}.{apart}")
+        raise FileError(f"There is no file or trace {path}.{apart}")
     return open_set(path)
 
 

@@ -32,8 +32,9 @@ def reveal(
 
     The auditor gets the root first, and names sample and key after that: so it is settled what was computed before
     anybody knows what will be looked at. The manifest and all lines stay as they are, with their root; every tensor
-    file that a chosen line needs is checked, and linked where the file system allows, else copied. What is in no chosen
-    line stays here: of those operands the new trace has hashes alone, and shapes, and where in the model they were.
+    file that a chosen line needs is checked, and linked where the file system allows, else copied: a link is the same
+    file. Operands that are in no chosen line stay here. All lines are shown: hashes (which tell whoever can guess a
+    tensor), shapes, places in the model, and the elements of results that were recorded with outputs="samples".
 
     The auditor then runs: hawkeye verify OUT --root ROOT --sample F --key TEXT. A chosen line whose files are missing
     is broken there, and the others are not looked at.
@@ -45,7 +46,7 @@ def reveal(
       hawkeye reveal run.hawk -o answer.hawk --sample 0.05 --key "what the dice said"
     """
     from .._errors import ArgumentError
-    from .._sample import call_of, chosen, key_of, sample_of
+    from .._sample import chosen, key_of, place_of, sample_of
     from .._sentences import problems, remarks
     from ._cases import opened
     from ._words import say
@@ -59,7 +60,7 @@ def reveal(
     if not force and (wrong or not trace["sealed"]):
         what = wrong[0].rstrip(".") if wrong else "it is not sealed, so its root may still change"
         raise ArgumentError(f"{path.name}: {what}. An auditor would refuse it; --force reveals it all the same.")
-    indices = chosen([call_of(case, i, trace=True) for i, case in enumerate(recorded._each())], much, key)
+    indices = chosen([place_of(case, i, trace=True) for i, case in enumerate(recorded._each())], much, key)
     needed = _needed(recorded, indices)
     _make(output)
     done = _Done()

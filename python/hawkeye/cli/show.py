@@ -120,6 +120,7 @@ def _summary(recorded: "RecordedSet", trace: dict[str, Any]) -> dict[str, Any]:
 
 
 def _heading(recorded: "RecordedSet", summary: dict[str, Any]) -> list[str]:
+    from .._sentences import plain
     from ._replay import about_line
 
     steps, files, ranks = summary["steps"], summary["files"], summary["ranks"] or []
@@ -129,7 +130,7 @@ def _heading(recorded: "RecordedSet", summary: dict[str, Any]) -> list[str]:
     counted = f"{steps['count']} step{'' if steps['count'] == 1 else 's'}"
     return [
         about_line(recorded) + ".",
-        f"Recorded {summary['created']}, {state}; {counted}{span}{several}.",
+        plain(f"Recorded {summary['created']}, {state}; {counted}{span}{several}."),
         f"{_amount(summary['multiply_adds'])} multiply-adds; {files['count']} tensors of {_amount(files['bytes'])}B.",
         f"Root {summary['root']}",
     ]
@@ -157,6 +158,8 @@ def _tables(summary: dict[str, Any], depth: int) -> None:
     from rich.console import Console
     from rich.text import Text
 
+    from .._sentences import plain
+
     console, total = Console(highlight=False), max(int(summary["multiply_adds"]), 1)
 
     def figures(x: dict[str, Any]) -> tuple[str, str, str]:
@@ -165,12 +168,12 @@ def _tables(summary: dict[str, Any], depth: int) -> None:
     kinds = _table("By operation", "op", "pass", "operands", "out", "calls", "multiply-adds", "share")
     for kind in summary["kinds"]:
         operands = kind["a"] if kind["a"] == kind["b"] else f"{kind['a']}, {kind['b']}"
-        kinds.add_row(*(Text(x) for x in (kind["op"], kind["pass"], operands, kind["out"], *figures(kind))))
+        kinds.add_row(*(Text(plain(x)) for x in (kind["op"], kind["pass"], operands, kind["out"], *figures(kind))))
     modules = _table("By module", "module", "calls", "multiply-adds", "share")
 
     def add(inside: dict[str, Any], level: int) -> None:
         for name, module in inside.items():
-            modules.add_row(Text("  " * level + name), *figures(module))
+            modules.add_row(Text("  " * level + plain(name)), *figures(module))
             if level + 1 < depth:
                 add(module["inside"], level + 1)
 

@@ -28,7 +28,8 @@ def verify(
         typer.Option(
             "--sample",
             metavar="F|N",
-            help="Verify only a part: a fraction of the calls (0.05), or a number of them (200), chosen by the key.",
+            help="Verify only a part: a fraction of the lines (0.05), or a number of them (200; 1 is one line), which "
+            "the key chooses.",
         ),
     ] = None,
     key: Annotated[

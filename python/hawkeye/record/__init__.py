@@ -58,7 +58,7 @@ def record(
         pending_bytes: how much memory copies may take until they are written; a larger single call still passes alone.
         commit: write every call's hashes and no tensor. Published, the root commits to all of them; ``answer`` adds the
             tensors that an auditor then asks for.
-        answer: an auditor's key and the part of the calls it chooses. The program runs again, with the settings of
+        answer: an auditor's key and the part of the lines it chooses. The program runs again, with the settings of
             ``folder``, a trace that is there; lines must come out as they are, and chosen tensors are added.
         estimate: keep nothing, and say at the end how large a trace would be (``rec.sizes``).
         display: say in a line on standard error what is recorded, and at the end what was.

@@ -50,7 +50,9 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     )
     parser.add_argument("--outputs", choices=("hash", "samples", "full"), default="hash", help="(default hash)")
     parser.add_argument("--kernels", action="store_true", help="names and launches of kernels too, by torch's profiler")
-    parser.add_argument("--max-bytes", type=int, metavar="N", help="of the trace")
+    parser.add_argument(
+        "--max-bytes", type=int, metavar="N", help="the trace stays below it; what no longer fits is counted"
+    )
     parser.add_argument("--when-full", choices=("wait", "drop"), default="wait", help="(default wait)")
     parser.add_argument("--estimate", action="store_true", help="keep nothing; say how large the trace would be")
     parser.add_argument(
@@ -59,9 +61,11 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--answer", metavar="KEY", help="run again for a trace that is there, and add the tensors that the key chooses"
     )
-    parser.add_argument("--sample", type=float, metavar="F", help="the part of the calls that --answer is for")
+    parser.add_argument(
+        "--sample", type=float, metavar="F", help="the part of the lines that --answer is for, such as 0.01"
+    )
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module")
-    parser.add_argument("script", metavar="SCRIPT")
+    parser.add_argument("script", metavar="SCRIPT", help="the Python program to run")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="of the script")
     return parser
 

@@ -26,7 +26,8 @@ def settings_of(folder: Path) -> dict[str, Any]:
         settings: dict[str, Any] = manifest["settings"]
         sealed = bool(manifest["sealed"]) and manifest["trace_version"].split(".")[0] == TRACE_VERSION.split(".")[0]
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise FileError(f"{folder} is no trace that can be answered for: {error}.") from error
+        why = "it is not there" if isinstance(error, FileNotFoundError) else str(error)
+        raise FileError(f"{folder} is no trace that can be answered for: {why}.") from error
     if not sealed:
         raise FileError(f"{folder} is not sealed: only a trace whose root was published can be answered for.")
     return settings

@@ -72,7 +72,7 @@ class Lines:
         outputs: str,
         kernels: bool,
         max_bytes: int | None,
-        keep: Callable[[int, int], bool],
+        keep: Callable[[int], bool],
     ) -> None:
         self._recorded = self._named = self._missed = self._profiled = 0
         self._full = False
@@ -155,7 +155,7 @@ class Lines:
             record["scalars"] = scalars
         record.update(call.fields)
         record.update(more)
-        if not self._keep(record["step"], record["call"]):
+        if not self._keep(self._trace.lines + len(self._waiting)):
             files.clear()
         if self._max_bytes is not None and not self._fits(record, files):
             self._full = True

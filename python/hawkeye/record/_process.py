@@ -127,8 +127,8 @@ class Server:
         challenge = None if o.answer is None else Challenge(*o.answer)
         self._trace = o.trace(begun=True)
 
-        def keep(step: int, call: int) -> bool:
-            return challenge.chosen(o.rank, step, call) if challenge is not None else not o.commit
+        def keep(line: int) -> bool:
+            return challenge.chosen(o.rank, line) if challenge is not None else not o.commit
 
         self._lines = Lines(self._trace, outputs=o.outputs, kernels=o.kernels, max_bytes=o.max_bytes, keep=keep)
 

@@ -205,7 +205,10 @@ class Recorder:
         finally:
             self._writer.close()
         if isinstance(self.failure, _answer.DivergedError):
-            _warn(f"The program did not do again what {self.folder} says, which is not answered for: {self.failure}")
+            _warn(
+                f"The program did not do again what {self.folder} says: {self.failure}. The same seed, data, machine "
+                "and versions are needed; the trace is as it was, and not answered for"
+            )
         elif self.failure is not None:
             _warn(f"Recording stopped early and {self.folder} is not sealed: {self.failure}")
 
@@ -249,7 +252,14 @@ class Recorder:
         text += f", {skipped:,} skipped"
         if reasons:
             text += f" ({reasons})"
-        text += f", {c['dropped']:,} dropped, missed: {c['missed']}; {megabytes(self._tally.bytes)} in {self.folder}"
+        missed = "not measured (kernels=True does)" if c["missed"] == "not measured" else c["missed"]
+        text += f", {c['dropped']:,} dropped, missed: {missed}; "
+        if self._answer is not None:
+            text += f"{megabytes(self._tally.bytes)} added to {self.folder}"
+            return text + (f", root {self.root}" if self.root else ", which is not answered for")
+        if not c["recorded"] and not skipped:
+            text += "no product of torch was seen; "
+        text += f"{megabytes(self._tally.bytes)} in {self.folder}"
         return text + (f", root {self.root}" if self.root else ", not sealed")
 
     # ---- steps ----

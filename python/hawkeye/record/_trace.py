@@ -92,7 +92,9 @@ class TraceWriter:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
             self._index = os.open(folder / self.file, flags, 0o600)
         except FileExistsError as error:
-            raise FileError(f"{folder} is in use: record into a folder that is empty or not there yet.") from error
+            raise FileError(
+                f"{folder} holds something already, or is in use: record into a folder that is empty or not there yet."
+            ) from error
         except OSError as error:
             raise FileError(f"{folder} cannot be written: {error.strerror}.") from error
         self._update_manifest(None, {}, {})
