@@ -101,7 +101,7 @@ class Seen:
     @property
     def manifest(self) -> set[str]:
         """Fields of the manifest that do not fit."""
-        return {p["field"] for p in self.trace["problems"] if p["file"] == MANIFEST}
+        return {p["field"] for p in self.trace["problems"] or [] if p["file"] == MANIFEST}
 
 
 @dataclass
