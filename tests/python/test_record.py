@@ -170,6 +170,22 @@ def test_addend_is_kept_before_it_becomes_the_output(folder: Path) -> None:
     check_all(trace, least=4)
 
 
+def test_a_result_upon_its_operands_is_no_product(folder: Path) -> None:
+    """torch computes it all the same, reading what it has written: a verifier would find it wrong."""
+    a, b, c = torch.randn(4, 4), torch.randn(4, 4), torch.randn(8, 4)
+    with record(folder):
+        torch.mm(a, b, out=a)
+        torch.bmm(a[None], b[None], out=b[None])
+        torch.mm(c[2:6], b, out=c[:4])
+        torch.mv(a, b[0], out=b[0])
+        torch.mm(c[4:], b, out=c[:4])  # beside it
+        torch.addmm(a, c[:4], b, out=a)
+        a.addmm_(c[:4], b)
+    trace = Trace(folder)
+    assert trace.manifest["coverage"]["skipped"] == {"output overlaps an operand": 4}
+    check_all(trace, least=3)
+
+
 def test_out_variants(folder: Path) -> None:
     a, b = torch.randn(3, 5), torch.randn(5, 4)
     outs = [torch.empty(0), torch.empty(4, 3).t(), torch.empty(2, 3, 4), torch.empty(3), torch.empty(())]

@@ -474,6 +474,9 @@ class Recorder:
             if not tensor.is_cuda and not tensor.is_cpu:
                 raise Skip(f"device {tensor.device.type}")
             room += _distinct(tensor) * tensor.itemsize
+        output = named.get(known.output)
+        if output is not None and any(_overlap(output, t) for name, t in tensors.items() if name != known.addend):
+            raise Skip("output overlaps an operand")  # torch computes it all the same, and it is no product then
         if self.sizes is not None:
             self.sizes.add(known.op, named, tensors)
             return None
@@ -534,6 +537,20 @@ def _distinct(tensor: Any) -> int:
     if 0 not in strides:
         return int(tensor.numel())
     return math.prod(size for size, stride in zip(tensor.shape, strides) if stride or size < 1)
+
+
+def _overlap(a: Any, b: Any) -> bool:
+    """Whether two tensors lie in the same memory, from their first byte to their last."""
+    first, second = a.data_ptr(), b.data_ptr()
+    return bool(first < second + _extent(b) and second < first + _extent(a))
+
+
+def _extent(tensor: Any) -> int:
+    """How many bytes lie between a tensor's first and last."""
+    if tensor.numel() == 0:
+        return 0
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+    return int((last + 1) * tensor.itemsize)
 
 
 def _whole(name: str, value: Any) -> int:
