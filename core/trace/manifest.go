@@ -34,6 +34,27 @@ type Rank struct {
 	Root  string `json:"root"` // over the hashes of the lines
 }
 
+// UnmarshalJSON takes fields by their exact names alone: no hash is over them, so that a name in capitals, which encoding/json
+// would take too, or one that is missing, would not be seen.
+func (r *Rank) UnmarshalJSON(text []byte) error {
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return err
+	}
+	*r = Rank{Rank: -1, Lines: -1}
+	for _, x := range []struct {
+		name string
+		into any
+	}{{"rank", &r.Rank}, {"file", &r.File}, {"lines", &r.Lines}, {"last", &r.Last}, {"root", &r.Root}} {
+		if value, ok := fields[x.name]; ok {
+			if err := json.Unmarshal(value, x.into); err != nil {
+				return fmt.Errorf("ranks: %s: %w", x.name, err)
+			}
+		}
+	}
+	return nil
+}
+
 const (
 	manifestFile = "manifest.json"
 	maxManifest  = 16 << 20

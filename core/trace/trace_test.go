@@ -441,6 +441,13 @@ func TestManifest(t *testing.T) {
 		{"a rank's root", func(m map[string]any) { rank(m)["root"] = another }, []string{"ranks[0].root"}},
 		{"last", func(m map[string]any) { rank(m)["last"] = another }, []string{"", "ranks[0].last"}},
 		{"lines", func(m map[string]any) { rank(m)["lines"] = 2 }, []string{"ranks[0].lines"}},
+		{"no lines", func(m map[string]any) { delete(rank(m), "lines") }, []string{"ranks[0].lines"}},
+		{"names in capitals", func(m map[string]any) {
+			for _, name := range []string{"lines", "last", "root"} { // by no other name, and no hash is over them
+				rank(m)[strings.ToUpper(name)] = rank(m)[name]
+				delete(rank(m), name)
+			}
+		}, []string{"ranks[0].lines", "ranks[0].last", "ranks[0].root"}},
 		{"no ranks", func(m map[string]any) { m["ranks"] = []any{} }, []string{"", "root"}},
 		{"a rank more", func(m map[string]any) {
 			m["ranks"] = append(m["ranks"].([]any), map[string]any{"rank": 3, "file": "rank-0003.jsonl"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import json
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +168,22 @@ def test_addend_is_kept_before_it_becomes_the_output(folder: Path) -> None:
     outs = (first, second, batched, v)
     assert [line["out"]["sha256"] for line in trace.lines] == [sha(t) for t in outs]
     check_all(trace, least=4)
+
+
+def test_a_result_upon_its_operands_is_no_product(folder: Path) -> None:
+    """torch computes it all the same, reading what it has written: a verifier would find it wrong."""
+    a, b, c = torch.randn(4, 4), torch.randn(4, 4), torch.randn(8, 4)
+    with record(folder):
+        torch.mm(a, b, out=a)
+        torch.bmm(a[None], b[None], out=b[None])
+        torch.mm(c[2:6], b, out=c[:4])
+        torch.mv(a, b[0], out=b[0])
+        torch.mm(c[4:], b, out=c[:4])  # beside it
+        torch.addmm(a, c[:4], b, out=a)
+        a.addmm_(c[:4], b)
+    trace = Trace(folder)
+    assert trace.manifest["coverage"]["skipped"] == {"output overlaps an operand": 4}
+    check_all(trace, least=3)
 
 
 def test_out_variants(folder: Path) -> None:
@@ -828,6 +846,13 @@ def test_refusals(folder: Path) -> None:
         record(folder, modules=3)
     with pytest.raises(hawkeye.ArgumentError, match="max_bytes"):
         record(folder, commit=True, max_bytes=10)
+    for name in ("every", "seed"):  # a reader could not compute the same choice from them
+        with pytest.raises(hawkeye.ArgumentError, match=f"{name}: want a whole number, not 2.5"):
+            record(folder, **{name: 2.5})
+    with pytest.raises(hawkeye.ArgumentError, match="seed: want a text"):
+        record(folder, seed="\ud800")
+    with pytest.raises(hawkeye.FileError, match="cannot be written: embedded null byte"), record(Path(f"{folder}\0")):
+        pass
     assert not folder.exists()
     with record(folder):
         pass
@@ -874,6 +899,209 @@ def test_files_are_safetensors(folder: Path) -> None:
     loaded = safetensors.load_file(folder / "tensors" / name[:2] / f"{name}.safetensors")
     assert list(loaded) == ["t"]
     assert same(loaded["t"][0], a)
+
+
+# ---- hostile programs -----------------------------------------------------------------------------------------------
+
+
+def test_threads_that_multiply_while_a_step_ends(folder: Path) -> None:
+    """No call gets the number of a step that is not sampled, and none that of another."""
+    a, stop = torch.ones(2, 2), threading.Event()
+
+    def attached(rec: Any) -> None:
+        with rec.attach():
+            while not stop.is_set():
+                a @ a
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with record(folder, every=2) as rec:
+            threads = [threading.Thread(target=attached, args=(rec,)) for _ in range(3)]
+            for t in threads:
+                t.start()
+            for _ in range(800):
+                a @ a
+                rec.step()
+            stop.set()
+            for t in threads:
+                t.join()
+    finally:
+        stop.set()
+        sys.setswitchinterval(before)
+    recorded = hawkeye.open_set(folder).trace
+    assert recorded is not None
+    assert recorded["problem_count"] == 0, recorded["problems"]
+    lines = [json.loads(line) for line in (folder / "rank-0000.jsonl").read_text().splitlines()]
+    assert len({(line["step"], line["call"]) for line in lines}) == len(lines) > 400
+
+
+def test_threads_that_multiply_when_recording_ends(tmp_path: Path) -> None:
+    """They wait for no room that nobody gives back."""
+    a = torch.ones(64, 64)
+    for turn in range(4):
+        stop = threading.Event()
+
+        def attached(rec: Any, stop: threading.Event = stop) -> None:
+            with rec.attach():
+                while not stop.is_set():
+                    a @ a
+
+        with record(tmp_path / f"{turn}.hawk", pending_bytes=40_000) as rec:
+            threads = [threading.Thread(target=attached, args=(rec,), daemon=True) for _ in range(6)]
+            for t in threads:
+                t.start()
+            time.sleep(0.1)
+        stop.set()
+        for t in threads:
+            t.join(10)
+        assert not any(t.is_alive() for t in threads)
+        assert rec.failure is None
+
+
+def test_steps_before_and_after_the_recording(folder: Path) -> None:
+    rec = record(folder, pending_bytes=10)
+    rec.step()
+    a = torch.ones(2, 2)
+    with rec:
+        a @ a
+    for _ in range(5):
+        rec.step()
+        a @ a
+        assert modes() == 0
+    assert [line["step"] for line in Trace(folder).lines] == [0]
+
+
+def test_a_forked_child_that_takes_steps(folder: Path) -> None:
+    """Nothing of the child's is recorded, and it waits for no thread that only the parent has."""
+    a = torch.ones(8, 8)
+    with record(folder, pending_bytes=10) as rec:
+        child = os.fork()
+        if child == 0:
+            for _ in range(5):
+                a @ a
+                rec.step()
+            os._exit(modes())
+        end = time.monotonic() + 20
+        while (done := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < end:
+            time.sleep(0.01)
+        if done == (0, 0):
+            os.kill(child, 9)
+            os.waitpid(child, 0)
+        assert done == (child, 0)
+        a @ a
+    assert len(Trace(folder).lines) == 1
+
+
+def test_a_product_while_the_recorder_takes_a_number(folder: Path) -> None:
+    """As a signal's handler, or a destructor, may multiply at any moment."""
+    a, done = torch.ones(2, 2), threading.Event()
+
+    def interrupted(rec: Any) -> None:
+        with rec.attach(), rec._lock, rec._modules._lock, rec._background._changed:
+            a @ a
+            nn.Linear(2, 2)(a)
+            done.set()
+
+    with record(folder) as rec:
+        thread = threading.Thread(target=interrupted, args=(rec,), daemon=True)
+        thread.start()
+        assert done.wait(10)
+        thread.join()
+    assert len(Trace(folder).lines) == 2
+
+
+@pytest.mark.parametrize("kind", ["closed", "broken", "none"])
+def test_a_program_without_standard_error(folder: Path, monkeypatch: Any, kind: str) -> None:
+    here, there = os.pipe()
+    os.close(here)
+    stream = None if kind == "none" else os.fdopen(there, "w")
+    if kind == "closed":
+        assert stream is not None
+        stream.close()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with hawkeye.record(folder):
+        torch.ones(2, 2) @ torch.ones(2, 2)
+    monkeypatch.undo()
+    if kind == "broken" and stream is not None:
+        with contextlib.suppress(BrokenPipeError):
+            stream.close()
+    assert len(Trace(folder).lines) == 1
+
+
+def test_a_fault_where_warnings_are_errors(folder: Path, monkeypatch: Any, capsys: Any) -> None:
+    from hawkeye.record import _recorder
+
+    monkeypatch.setattr(_recorder._flags, "flags", lambda *_: 1 / 0)
+    a = torch.ones(2, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with record(folder):
+            assert same(a @ a, torch.mm(a, a))
+    assert "could not be recorded" in capsys.readouterr().err
+
+
+def test_a_manifest_that_the_program_destroys(folder: Path) -> None:
+    with pytest.warns(RuntimeWarning, match="not sealed"), record(folder) as rec:  # noqa: PT031
+        torch.ones(2, 2) @ torch.ones(2, 2)
+        (folder / "manifest.json").write_text("no JSON")
+    assert isinstance(rec.failure, ValueError)
+
+
+def test_no_python_to_write_with(folder: Path, monkeypatch: Any) -> None:
+    for name in ("", None):
+        monkeypatch.setattr(sys, "executable", name)
+        with pytest.raises(hawkeye.FileError, match=r"sys\.executable names none"), record(folder):
+            pass
+    assert not folder.exists()
+
+
+def test_modules_that_the_writing_process_must_not_find(folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    (tmp_path / "others").mkdir()
+    for name in ("numpy", "json", "hawkeye"):
+        (tmp_path / "others" / f"{name}.py").write_text("raise SystemExit(9)")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "others"))
+    for name in ("PYTHONSAFEPATH", "PYTHONINSPECT"):
+        monkeypatch.setenv(name, "1")
+    with record(folder):
+        torch.ones(2, 2) @ torch.ones(2, 2)
+    assert len(Trace(folder).lines) == 1
+
+
+CLOSED = """
+import os, signal, sys, time, torch, hawkeye
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+a = torch.ones(4, 4)
+with hawkeye.record("run.hawk", display=False) as rec:
+    a @ a
+    rec.step()
+    while not rec.coverage()["recorded"]:
+        time.sleep(0.01)
+    if sys.argv[1] == "killed":
+        rec._writer._process.kill()
+        rec._writer._process.wait()
+    else:
+        os.closerange(3, 1000)
+        files = [open("/dev/zero", "rb") for _ in range(30)]
+    for _ in range(5):
+        a @ a
+        rec.step()
+if sys.argv[1] == "closed":
+    assert all(file.read(1) == b"\\0" for file in files)
+print(rec.failure)
+"""
+
+
+@pytest.mark.parametrize(("what", "said"), [("closed", "has closed the descriptor"), ("killed", "has ended")])
+def test_a_program_that_takes_the_writing_process_away(
+    tmp_path: Path, environment: dict[str, str], what: str, said: str
+) -> None:
+    """Neither other files that have the descriptors' numbers by then are touched, nor does SIGPIPE end the program."""
+    command = [sys.executable, "-c", CLOSED, what]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout
+    assert len(Trace(tmp_path / "run.hawk", sealed=False).lines) == 1
 
 
 # ---- processes ------------------------------------------------------------------------------------------------------

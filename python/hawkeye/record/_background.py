@@ -50,12 +50,12 @@ class Background:
             self._changed.notify_all()
 
     def reserve(self, nbytes: int, wait: bool) -> bool:
-        """Take room for an item before its copies are made. False: there is none, or the thread has stopped.
+        """Take room for an item before its copies are made. False: there is none, or the thread has stopped or ends.
 
         An item larger than the limit gets its room once nothing else is pending.
         """
         with self._changed:
-            while self.error is None and self._pending and self._pending + nbytes > self._limit:
+            while self._takes() and self._pending and self._pending + nbytes > self._limit:
                 if not wait:
                     self._free = len(self._items)
                     self._changed.notify_all()
@@ -64,7 +64,7 @@ class Background:
                 self._changed.notify_all()
                 self._changed.wait()
                 self._waiting -= 1
-            if self.error is not None:
+            if not self._takes():
                 return False
             self._pending += nbytes
             return True
@@ -80,12 +80,16 @@ class Background:
             self._pending -= nbytes
             self._changed.notify_all()
 
-    def put(self, item: Any, nbytes: int) -> None:
-        """Queue an item in the room taken for it."""
+    def put(self, item: Any, nbytes: int) -> bool:
+        """Queue an item in the room taken for it. False: the thread ends, and the item and its room are given back."""
         with self._changed:
-            self._items.append((item, nbytes))
-            if not self._held or self._waiting:
+            if self._ended:
+                self._pending -= nbytes
+            else:
+                self._items.append((item, nbytes))
+            if self._ended or not self._held or self._waiting:
                 self._changed.notify_all()
+            return not self._ended
 
     def finish(self) -> None:
         """Wait until everything queued is done, and end the thread."""
@@ -94,6 +98,10 @@ class Background:
             self._ended = True
             self._changed.notify_all()
         self._thread.join()
+
+    def _takes(self) -> bool:
+        """Whether anything more would be done. Threads of the program may still be in a call when recording ends."""
+        return self.error is None and not self._ended
 
     def _may_take(self) -> bool:
         return bool(self._free or self._waiting or self._ended or not self._held or time.monotonic() >= self._until)

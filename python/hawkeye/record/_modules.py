@@ -29,7 +29,7 @@ class Modules:
         self.patterns: list[str] = []
         self._paths: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._roots: dict[str, int] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a destructor may multiply while it is held
         for item in _listed(modules):
             if isinstance(item, str):
                 self.patterns.append(item)

@@ -62,12 +62,14 @@ class Overload:
         base = name.partition(".")[0]
         inplace = base.endswith("_") and not base.endswith("__")
         self.op = base[:-1] if inplace else base
+        self.output = "self" if inplace else "out"  # the argument that becomes the result, where it is given
         if namespace == "aten":
             self.multiplies = self.op in RULES
             self.uncovered = self.op if self.op in _UNCOVERED else ""
         self.arguments = [(a.name, a.default_value if a.has_default_value() else None) for a in func._schema.arguments]
         self.names = [name for name, _ in self.arguments]
         self.operand = _FIRST.get(self.op, "self")
+        self.addend = "self" if self.op in _FIRST else ""  # which the result may lie upon
         if not self.multiplies and not self.uncovered:
             # Under inference_mode operators such as linear and einsum arrive whole. They are made of others, and torch
             # would run that same C++ code next; a Python decomposition could round differently.

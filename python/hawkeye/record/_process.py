@@ -6,6 +6,7 @@ program's process is gone the socket ends, and so does this one: every line that
 
 from __future__ import annotations
 
+import array
 import pickle
 import socket
 import struct
@@ -71,14 +72,12 @@ class Seal(NamedTuple):
 
 
 def send(channel: socket.socket, message: Any, descriptors: tuple[int, ...] = ()) -> None:
-    """One message, with descriptors."""
+    """One message, with descriptors. Where the other end is gone this raises, even where SIGPIPE ends programs."""
     text = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    beside = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
     head = _LENGTH.pack(len(text))
-    if descriptors:
-        socket.send_fds(channel, [head], list(descriptors))
-    else:
-        channel.sendall(head)
-    channel.sendall(text)
+    sent = channel.sendmsg([head], beside, socket.MSG_NOSIGNAL)
+    channel.sendall(head[sent:] + text, socket.MSG_NOSIGNAL)
 
 
 def receive(channel: socket.socket) -> tuple[Any, list[int]]:

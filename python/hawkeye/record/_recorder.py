@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
+import operator
 import os
 import shutil
 import sys
@@ -20,7 +22,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from .._emulate import Running
-from .._errors import ArgumentError, Error
+from .._errors import ArgumentError
 from . import _answer, _flags, _kernels, _mode
 from ._background import Background
 from ._keep import Call, Kept, current
@@ -75,6 +77,14 @@ class Recorder:
             said = _answer.settings_of(Path(folder))
             every, fraction, seed = int(said["every"]), float(said["fraction"]), said["seed"]
             modules, outputs, kernels, max_bytes = said["modules"] or None, said["outputs"], said["kernels"], None
+        every, fraction = _whole("every", every), float(fraction)
+        seed = seed if isinstance(seed, str) else _whole("seed", seed)
+        if isinstance(seed, str) and not seed.isascii():
+            try:
+                seed.encode("utf-8")
+            except UnicodeEncodeError as error:
+                raise ArgumentError(f"seed: want a text that UTF-8 can say, not {seed!r}.") from error
+        max_bytes = None if max_bytes is None else int(max_bytes)
         if every < 1:
             raise ArgumentError(f"every: want a number of steps of at least 1, not {every}.")
         if not 0 < fraction <= 1:
@@ -113,7 +123,8 @@ class Recorder:
         self._settings["modules"] = self._modules.patterns
         self._commit, self._kernels = commit, kernels
         self._mode = _mode.RecordMode(self)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler or a destructor may multiply while it is held
+        self._numbers = itertools.count()  # of the calls of a step
         self._skipped: Counter[str] = Counter()
         self._dropped = self._sampled = self._left_out = self._calls = self._marks = self._step_bytes = 0
         self._queued = self._emulated = 0
@@ -121,7 +132,12 @@ class Recorder:
         self._profile: _kernels.Profile | None = None
         self._answer = answer
         self._writer: Writer | None = None
-        self._manual = self._warned = self._entered = False
+        self._manual = self._warned = self._entered = self._running = False
+        self._stepping = threading.RLock()
+        self._changing, self._further = (
+            False,
+            0,
+        )  # a signal's handler may end a step while one ends: then that comes next
 
     # ---- its life ----
 
@@ -136,6 +152,7 @@ class Recorder:
             self._open(world)
         self._optimizers = register_optimizer_step_post_hook(self._optimizer_stepped)
         _active.add(self)
+        self._running = True
         _mode.enter(self._mode)  # sampled or not, for steps that begin inside inference_mode() (_mode.py)
         self._begin_step()
         return self
@@ -179,7 +196,9 @@ class Recorder:
     ) -> None:
         if os.getpid() != self._pid:
             return  # a forked child left the block: the trace is the parent's
-        self._stop_listening()
+        with self._stepping:
+            self._running = False
+            self._stop_listening()
         if threading.get_ident() == self._thread:
             _mode.leave(self._mode)
         self._optimizers.remove()
@@ -200,7 +219,7 @@ class Recorder:
                 if self._emulated and self._emulated == self._queued:
                     device.update(_flags.emulated(Running.machine))
                 self.root = self._writer.seal(self.coverage(), {"device": device, "ended": ended})
-        except (OSError, Error, _answer.DivergedError) as failure:
+        except Exception as failure:
             self.failure = failure
         finally:
             self._writer.close()
@@ -271,13 +290,26 @@ class Recorder:
             self._next_step()
 
     def _optimizer_stepped(self, *_: Any) -> None:
-        if not self._manual and os.getpid() == self._pid:
+        if not self._manual:
             self._next_step()
 
     def _next_step(self) -> None:
-        self._stop_listening()
-        self.current_step += 1
-        self._begin_step()
+        if not self._running or os.getpid() != self._pid:  # nor in a forked child, whose locks may never come free
+            return
+        with self._stepping:
+            self._further += 1
+            if self._changing:
+                return
+            self._changing = True
+            try:
+                while self._further and self._running:
+                    self._further -= 1
+                    self._stop_listening()
+                    with self._lock:
+                        self.current_step += 1
+                    self._begin_step()
+            finally:
+                self._changing, self._further = False, 0
 
     def _begin_step(self) -> None:
         if not self._sampling.step(self.current_step):
@@ -292,10 +324,12 @@ class Recorder:
             self._background.hold()
             if self._kernels:
                 self._begin_profile()
-        self._sampled += 1
-        self._calls = self._step_bytes = 0
         self._paths_by_node.clear()
-        self.listening = True
+        with self._lock:
+            self._sampled += 1
+            self._calls = self._step_bytes = 0
+            self._numbers = itertools.count()
+            self.listening = True
         if threading.get_ident() == self._thread:
             _mode.enter(self._mode)
 
@@ -304,7 +338,8 @@ class Recorder:
             _mode.rest(self._mode)
         if not self.listening:
             return
-        self.listening = False
+        with self._lock:  # after this no call takes a number of the step
+            self.listening = False
         if self._writer is None:
             return
         if self._kernels:
@@ -411,9 +446,12 @@ class Recorder:
                 if Running.products != emulated:
                     before.fields["device"] = _flags.emulated(Running.machine)
                     self._emulated += 1
-                self._background.put(Call(number, known.op, before.arguments, out, before.fields, stream), room)
                 queued = True
-                self._queued += 1
+                if not self._background.put(Call(number, known.op, before.arguments, out, before.fields, stream), room):
+                    with self._lock:
+                        self._dropped += 1
+                else:
+                    self._queued += 1
             except Exception as error:
                 self._fault(error)
             return result
@@ -425,7 +463,9 @@ class Recorder:
         """Everything that has to be taken before the call: operands may be its output too."""
         path, backward, recomputed = self._where()
         with self._lock:
-            step, call = self.current_step, self._calls
+            if not self.listening:  # another thread has ended the step since
+                return None
+            step, call = self.current_step, next(self._numbers)
             self._calls += 1
         if not self._modules.wanted(path):
             raise Skip("modules")
@@ -446,6 +486,9 @@ class Recorder:
             if not tensor.is_cuda and not tensor.is_cpu:
                 raise Skip(f"device {tensor.device.type}")
             room += _distinct(tensor) * tensor.itemsize
+        output = named.get(known.output)
+        if output is not None and any(_overlap(output, t) for name, t in tensors.items() if name != known.addend):
+            raise Skip("output overlaps an operand")  # torch computes it all the same, and it is no product then
         if self.sizes is not None:
             self.sizes.add(known.op, named, tensors)
             return None
@@ -508,6 +551,28 @@ def _distinct(tensor: Any) -> int:
     return math.prod(size for size, stride in zip(tensor.shape, strides) if stride or size < 1)
 
 
+def _overlap(a: Any, b: Any) -> bool:
+    """Whether two tensors lie in the same memory, from their first byte to their last."""
+    first, second = a.data_ptr(), b.data_ptr()
+    return bool(first < second + _extent(b) and second < first + _extent(a))
+
+
+def _extent(tensor: Any) -> int:
+    """How many bytes lie between a tensor's first and last."""
+    if tensor.numel() == 0:
+        return 0
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+    return int((last + 1) * tensor.itemsize)
+
+
+def _whole(name: str, value: Any) -> int:
+    """A number as a trace's settings have it, from which a reader computes the same choice."""
+    try:
+        return int(operator.index(value))
+    except TypeError as error:
+        raise ArgumentError(f"{name}: want a whole number, not {value!r}.") from error
+
+
 def _rank() -> tuple[int, int]:
     """This process's rank and how many there are, from torch.distributed or else the launcher's environment."""
     if torch.distributed.is_available() and torch.distributed.is_initialized():
@@ -519,11 +584,18 @@ def _rank() -> tuple[int, int]:
 
 
 def _say(text: str) -> None:
-    print(f"hawkeye: {text}", file=sys.stderr, flush=True)
+    """A line on standard error, where the program has one that is open."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            print(f"hawkeye: {text}", file=sys.stderr, flush=True)
 
 
 def _warn(text: str) -> None:
-    warnings.warn(text, RuntimeWarning, stacklevel=3)
+    """A warning; only a line where warnings are errors, which would fail the program."""
+    try:
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
+    except RuntimeWarning:
+        _say(text)
 
 
 _active: weakref.WeakSet[Recorder] = weakref.WeakSet()

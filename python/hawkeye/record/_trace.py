@@ -91,13 +91,13 @@ class TraceWriter:
             (folder / "tensors").mkdir(mode=0o700, exist_ok=True)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
             self._index = os.open(folder / self.file, flags, 0o600)
+            self._update_manifest(None, {}, {})
         except FileExistsError as error:
             raise FileError(
                 f"{folder} holds something already, or is in use: record into a folder that is empty or not there yet."
             ) from error
-        except OSError as error:
-            raise FileError(f"{folder} cannot be written: {error.strerror}.") from error
-        self._update_manifest(None, {}, {})
+        except (OSError, ValueError) as error:  # ValueError: of a name that no file can have
+            raise FileError(f"{folder} cannot be written: {getattr(error, 'strerror', None) or error}.") from error
 
     @property
     def lines(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from .._errors import FileError
@@ -20,24 +22,39 @@ from ._lines import About, StepEnd, Tally, Whole
 from ._memory import Memory, Pinned, room
 from ._process import FINISH, Batch, Open, Place, Seal, receive, send
 
-# As little as possible of the program's surroundings: its folder may hold a module called like one of Python's.
-_START = "import sys; sys.path[0] = sys.argv[1]; from hawkeye.record._process import main; main(int(sys.argv[2]))"
+# As little as possible of the program's surroundings: its folder may hold a module called like one of Python's, and so
+# may PYTHONPATH, which the program may have set for others. numpy is the program's own.
+_START = (
+    "import sys; sys.path[0] = sys.argv[1]; sys.path.append(sys.argv[2]); "
+    "from hawkeye.record._process import main; main(int(sys.argv[3]))"
+)
+_NOT_INHERITED = ("PYTHONPATH", "PYTHONSAFEPATH", "PYTHONINSPECT", "PYTHONWARNINGS", "PYTHONDEVMODE")
 _LEAST_MEMORY = 1 << 20
+
+# Shared memory whose descriptors the program has closed: their numbers may be other files now, so that nothing may
+# close them again, not even a destructor.
+_abandoned: list[Any] = []
 
 
 class Writer:
     """Starts the process and speaks with it. Requests are answered one after the other, each before the next."""
 
     def __init__(self, start: Open) -> None:
+        if not sys.executable:
+            raise FileError("The process that writes the trace needs a Python, and sys.executable names none.")
         start.trace(begun=False).close()
-        here, there = socket.socketpair()
-        package = str(Path(__file__).resolve().parents[2])
+        try:
+            here, there = socket.socketpair()
+        except OSError as error:
+            raise FileError(f"The process that writes the trace could not be started: {error}.") from error
+        package, numpy = (str(Path(str(file)).resolve().parents[up]) for file, up in ((__file__, 2), (np.__file__, 1)))
         try:
             # A session of its own: Ctrl-C is the program's, and the trace must still be ended then.
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _START, package, str(there.fileno())],
+                [sys.executable, "-c", _START, package, numpy, str(there.fileno())],
                 pass_fds=[there.fileno()],
                 stdin=subprocess.DEVNULL,
+                env={name: value for name, value in os.environ.items() if name not in _NOT_INHERITED},
                 start_new_session=True,
             )
         except OSError as error:
@@ -45,7 +62,7 @@ class Writer:
             raise FileError(f"The process that writes the trace could not be started: {error}.") from error
         finally:
             there.close()
-        self._channel = here
+        self._channel, self._inode = here, os.fstat(here.fileno()).st_ino
         self._memory: Memory | None = None
         self._pinned: Pinned | None = None
         self._streams: dict[int, Any] = {}
@@ -56,6 +73,7 @@ class Writer:
 
     def write(self, items: Sequence[Call | StepEnd | About]) -> None:
         """Bring copies to the CPU's memory, and have lines written of them."""
+        self._check()
         sizes = [_bytes(item) for item in items]
         total = sum(sizes)
         descriptors: tuple[int, ...] = ()
@@ -134,13 +152,31 @@ class Writer:
 
     def close(self) -> None:
         """End the process. A trace that was not sealed stays so."""
-        self._channel.close()
+        open_still = self._open_still()
+        self.forget()
         self._process.wait()
-        self._free()
+        if open_still:
+            self._free()
+        else:
+            _abandoned.append((self._memory, self._pinned))
 
     def forget(self) -> None:
         """In a forked child of the program: leave the process to the parent."""
-        self._channel.close()
+        if self._open_still():
+            self._channel.close()
+        else:
+            self._channel.detach()
+
+    def _open_still(self) -> bool:
+        """Whether the descriptor is ours. Programs that become daemons close whatever is open, and open other files."""
+        try:
+            return os.fstat(self._channel.fileno()).st_ino == self._inode
+        except OSError:
+            return False
+
+    def _check(self) -> None:
+        if not self._open_still():
+            raise FileError("The program has closed the descriptor of the process that writes the trace.")
 
     def _free(self) -> None:
         if self._pinned is not None:
@@ -151,6 +187,7 @@ class Writer:
         self._memory = self._pinned = None
 
     def _ask(self, request: Any, descriptors: tuple[int, ...] = ()) -> Any:
+        self._check()
         if self._start is not None:
             start, self._start = self._start, None
             self._ask(start)
