@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 from . import _errors as errors
@@ -19,17 +20,19 @@ MACHINES: dict[str, dict[str, str]] = {
 }
 
 
-class Running:
-    """What was emulated in this process until now; a recorder asks whether a product was."""
+class _Running(threading.local):
+    """What was emulated on this thread until now; a recorder asks whether a product was."""
 
     products = 0  #: how many
     machine = ""  #: as which, the last of them
 
-    @classmethod
-    def note(cls, machine: str) -> None:
+    def note(self, machine: str) -> None:
         """A product was computed as on this machine."""
-        cls.products += 1
-        cls.machine = machine
+        self.products += 1
+        self.machine = machine
+
+
+Running = _Running()
 
 
 def emulate(

@@ -1011,6 +1011,50 @@ def test_a_product_while_the_recorder_takes_a_number(folder: Path) -> None:
     assert len(Trace(folder).lines) == 2
 
 
+INTERRUPTED = """
+import faulthandler, random, signal, time, torch, hawkeye
+class Interrupted(Exception): pass
+def interrupt(*_): raise Interrupted
+signal.signal(signal.SIGALRM, interrupt)
+faulthandler.dump_traceback_later(60, exit=True)
+choose, a, turns = random.Random(1), torch.ones(16, 16), 0
+with hawkeye.record("run.hawk", display=False, pending_bytes=8000) as rec:
+    begun = time.monotonic()
+    while time.monotonic() - begun < 4:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, choose.random() * 0.002 + 0.0002)
+            while True:
+                a @ a
+        except Interrupted:
+            turns += 1
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    a @ a
+print(turns, rec.failure)
+"""
+
+
+def test_a_program_that_interrupts_itself(tmp_path: Path, environment: dict[str, str]) -> None:
+    """A handler that raises, as for a time-out: no room stays taken by calls that were never queued."""
+    command = [sys.executable, "-c", INTERRUPTED]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    turns, failure = done.stdout.split()
+    assert int(turns) > 100
+    assert failure == "None"
+    recorded = hawkeye.open_set(tmp_path / "run.hawk").trace
+    assert recorded is not None
+    assert (recorded["sealed"], recorded["problem_count"]) == (True, 0)
+
+
+@pytest.mark.parametrize(("rank", "world"), [("-1", "1"), ("70000", "80000"), ("0", "0"), ("x", "1")])
+def test_ranks_that_are_none(folder: Path, monkeypatch: Any, rank: str, world: str) -> None:
+    monkeypatch.setenv("RANK", rank)
+    monkeypatch.setenv("WORLD_SIZE", world)
+    with record(folder):
+        torch.ones(2, 2) @ torch.ones(2, 2)
+    assert [line["id"] for line in Trace(folder).lines] == ["r0-000000"]
+
+
 @pytest.mark.parametrize("kind", ["closed", "broken", "none"])
 def test_a_program_without_standard_error(folder: Path, monkeypatch: Any, kind: str) -> None:
     here, there = os.pipe()
@@ -1061,8 +1105,7 @@ def test_modules_that_the_writing_process_must_not_find(folder: Path, tmp_path: 
     for name in ("numpy", "json", "hawkeye"):
         (tmp_path / "others" / f"{name}.py").write_text("raise SystemExit(9)")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "others"))
-    for name in ("PYTHONSAFEPATH", "PYTHONINSPECT"):
-        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("PYTHONINSPECT", "1")
     with record(folder):
         torch.ones(2, 2) @ torch.ones(2, 2)
     assert len(Trace(folder).lines) == 1

@@ -31,69 +31,60 @@ class Background:
         self._held = self._ended = False
         self._until = 0.0  # when being held ends by itself
         self._waiting = 0  # callers that wait for room
-        self._pending = 0
-        self._changed = threading.Condition()
+        self._pending = 0  # bytes of what is queued or in work
+        # Taken by itself and not through the condition, whose own code a signal's handler may leave with the lock held.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._thread = threading.Thread(target=self._run, name="hawkeye-record", daemon=True)
         self._thread.start()
 
     def hold(self) -> None:
         """Leave what is queued from now on until the next hold, go, or finish."""
-        with self._changed:
+        with self._lock:
             self._free, self._held = len(self._items), True
             self._until = time.monotonic() + HELD_SECONDS
             self._changed.notify_all()
 
     def go(self) -> None:
         """Take everything."""
-        with self._changed:
+        with self._lock:
             self._held = False
             self._changed.notify_all()
 
-    def reserve(self, nbytes: int, wait: bool) -> bool:
-        """Take room for an item before its copies are made. False: there is none, or the thread has stopped or ends.
+    def admit(self, nbytes: int, wait: bool) -> bool:
+        """Wait for room, before the copies of an item are made. False: there is none, or the thread stops.
 
-        An item larger than the limit gets its room once nothing else is pending.
+        An item larger than the limit gets its room once nothing else is pending. Nothing is set aside: of a call that
+        a signal's handler interrupts nothing may stay behind, and each thread makes one call at a time.
         """
-        with self._changed:
+        with self._lock:
             while self._takes() and self._pending and self._pending + nbytes > self._limit:
                 if not wait:
                     self._free = len(self._items)
                     self._changed.notify_all()
                     return False
-                self._waiting += 1
-                self._changed.notify_all()
-                self._changed.wait()
-                self._waiting -= 1
-            if not self._takes():
-                return False
-            self._pending += nbytes
-            return True
-
-    def add(self, nbytes: int) -> None:
-        """Take more room for an item than was reserved, without waiting."""
-        with self._changed:
-            self._pending += nbytes
-
-    def release(self, nbytes: int) -> None:
-        """Give back room that is not used."""
-        with self._changed:
-            self._pending -= nbytes
-            self._changed.notify_all()
+                try:
+                    self._waiting += 1
+                    self._changed.notify_all()
+                    self._changed.wait()
+                finally:
+                    self._waiting -= 1
+            return self._takes()
 
     def put(self, item: Any, nbytes: int) -> bool:
-        """Queue an item in the room taken for it. False: the thread ends, and the item and its room are given back."""
-        with self._changed:
+        """Queue an item that takes so much memory. False: the thread ends, and leaves it."""
+        with self._lock:
             if self._ended:
-                self._pending -= nbytes
-            else:
-                self._items.append((item, nbytes))
-            if self._ended or not self._held or self._waiting:
+                return False
+            self._items.append((item, nbytes))
+            self._pending += nbytes
+            if not self._held or self._waiting:
                 self._changed.notify_all()
-            return not self._ended
+            return True
 
     def finish(self) -> None:
         """Wait until everything queued is done, and end the thread."""
-        with self._changed:
+        with self._lock:
             self._items.append(None)
             self._ended = True
             self._changed.notify_all()
@@ -110,7 +101,7 @@ class Background:
         while True:
             items: list[Any] = []
             taken, last = 0, False
-            with self._changed:
+            with self._lock:
                 while not (self._items and self._may_take()):
                     self._changed.wait(max(self._until - time.monotonic(), 0) + 0.01 if self._held else None)
                 while self._items and self._may_take() and not last:
@@ -132,6 +123,8 @@ class Background:
                 self.error = error
             finally:
                 del items  # frees the copies before their room is given back
-                self.release(taken)
+                with self._lock:
+                    self._pending -= taken
+                    self._changed.notify_all()
             if last:
                 return

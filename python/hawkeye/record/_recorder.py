@@ -8,8 +8,10 @@ import math
 import operator
 import os
 import shutil
+import signal
 import sys
 import threading
+import traceback
 import warnings
 import weakref
 from collections import Counter
@@ -36,7 +38,9 @@ from ._sampling import Sampling
 from ._size import Sizes, megabytes
 from ._writer import Writer
 
+_HERE = str(Path(__file__).parent)
 OUTPUTS = ("hash", "samples", "full")
+MAX_RANKS = 1 << 16  # as a reader of traces allows
 
 
 class _Before(NamedTuple):
@@ -44,7 +48,7 @@ class _Before(NamedTuple):
 
     arguments: dict[str, Any]  # by name; tensors as Kept
     fields: dict[str, Any]  # of the line
-    room: int  # that was reserved
+    room: int  # bytes of the copies
 
 
 class Recorder:
@@ -220,6 +224,8 @@ class Recorder:
                     device.update(_flags.emulated(Running.machine))
                 self.root = self._writer.seal(self.coverage(), {"device": device, "ended": ended})
         except Exception as failure:
+            if (interruption := _by_handler(failure)) is not None:
+                raise interruption from None
             self.failure = failure
         finally:
             self._writer.close()
@@ -408,9 +414,10 @@ class Recorder:
 
     def seen(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operator that multiplies and is not recorded, so that its kernels do not count as missed."""
-        if self._profile is None:
+        profile = self._profile  # another thread may end the step
+        if profile is None:
             return func(*args, **kwargs)
-        with self._profile.mark(-1):
+        with profile.mark(-1):
             return func(*args, **kwargs)
 
     def call(self, func: Any, known: Overload, args: Any, kwargs: Any) -> Any:
@@ -425,39 +432,32 @@ class Recorder:
             self._fault(error)
         if before is None:
             return self.seen(func, args, kwargs)
-        room, queued = before.room, False
-        try:
-            emulated, number = Running.products, 0
-            if self._profile is None:
+        emulated, number = Running.products, 0
+        profile = self._profile  # another thread may end the step
+        if profile is None:
+            result = func(*args, **kwargs)
+        else:
+            with self._lock:
+                self._marks += 1
+                number = self._marks
+            with profile.mark(number):
                 result = func(*args, **kwargs)
-            else:
+        try:
+            room = before.room + result.numel() * result.itemsize
+            with torch.no_grad(), _mode.hidden():
+                out = Kept(result)
+                stream = current(out)
+            if Running.products != emulated:
+                before.fields["device"] = _flags.emulated(Running.machine)
+                self._emulated += 1
+            if not self._background.put(Call(number, known.op, before.arguments, out, before.fields, stream), room):
                 with self._lock:
-                    self._marks += 1
-                    number = self._marks
-                with self._profile.mark(number):
-                    result = func(*args, **kwargs)
-            try:
-                more = result.numel() * result.itemsize
-                self._background.add(more)
-                room += more
-                with torch.no_grad(), _mode.hidden():
-                    out = Kept(result)
-                    stream = current(out)
-                if Running.products != emulated:
-                    before.fields["device"] = _flags.emulated(Running.machine)
-                    self._emulated += 1
-                queued = True
-                if not self._background.put(Call(number, known.op, before.arguments, out, before.fields, stream), room):
-                    with self._lock:
-                        self._dropped += 1
-                else:
-                    self._queued += 1
-            except Exception as error:
-                self._fault(error)
-            return result
-        finally:
-            if not queued:
-                self._background.release(room)
+                    self._dropped += 1
+            else:
+                self._queued += 1
+        except Exception as error:
+            self._fault(error)
+        return result
 
     def _before(self, known: Overload, args: Any, kwargs: Any) -> _Before | None:
         """Everything that has to be taken before the call: operands may be its output too."""
@@ -493,16 +493,12 @@ class Recorder:
             self.sizes.add(known.op, named, tensors)
             return None
         self._step_bytes += room
-        if not self._background.reserve(room, self._wait):
+        if not self._background.admit(room, self._wait):
             with self._lock:
                 self._dropped += 1
             return None
-        try:
-            for name, tensor in tensors.items():
-                named[name] = Kept(tensor)
-        except BaseException:
-            self._background.release(room)
-            raise
+        for name, tensor in tensors.items():
+            named[name] = Kept(tensor)
         fields: dict[str, Any] = {
             "step": step,
             "call": call,
@@ -537,6 +533,8 @@ class Recorder:
     def _fault(
         self, error: Exception, what: str = "A multiplication could not be recorded, nor may others like it"
     ) -> None:
+        if (interruption := _by_handler(error)) is not None:
+            raise interruption
         self.skip(f"{type(error).__name__} while recording")
         if not self._warned:
             self._warned = True
@@ -549,6 +547,21 @@ def _distinct(tensor: Any) -> int:
     if 0 not in strides:
         return int(tensor.numel())
     return math.prod(size for size, stride in zip(tensor.shape, strides) if stride or size < 1)
+
+
+def _by_handler(error: BaseException) -> BaseException | None:
+    """What a handler of signals of the program raised in the middle of our own code, which is the program's to catch;
+    also where a lock that it interrupted has then raised another. None: the error is ours."""
+    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
+    functions = [getattr(handler, "__func__", handler) for handler in handlers if callable(handler)]
+    codes = {getattr(f, "__code__", None) or getattr(type(f).__call__, "__code__", None) for f in functions} - {None}
+    found: BaseException | None = error
+    while found is not None:
+        code = [frame.f_code for frame, _ in traceback.walk_tb(found.__traceback__)]
+        if any(c in codes for c in code) and any(c.co_filename.startswith(_HERE) for c in code):
+            return found
+        found = found.__context__
+    return None
 
 
 def _overlap(a: Any, b: Any) -> bool:
@@ -578,9 +591,10 @@ def _rank() -> tuple[int, int]:
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
     try:
-        return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+        rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     except ValueError:
         return 0, 1
+    return (rank, world) if 0 <= rank < MAX_RANKS and world >= 1 else (0, 1)
 
 
 def _say(text: str) -> None:
