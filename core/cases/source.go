@@ -16,6 +16,22 @@ type Source interface {
 	Operand(name string, t *Tensor) ([]byte, error)
 }
 
+// Factor reads one factor from the case's source: "a" or "b".
+func (c *Case) Factor(name string) (*gemm.Matrix, error) {
+	t := &c.A
+	if name == "b" {
+		t = &c.B
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	data, err := c.fromSource(name, t)
+	if err != nil {
+		return nil, err
+	}
+	return laidOut(data, t), nil
+}
+
 // fromSource reads a tensor that has a file, in the order of the shape that is kept.
 func (c *Case) fromSource(name string, t *Tensor) ([]byte, error) {
 	if c.Source == nil {

@@ -47,6 +47,7 @@ func (r *replay) faults(c candidate) []fault {
 	r.roundingFaults(c, add)
 	r.operandFaults(c, add)
 	r.typeFaults(c, add)
+	r.siblingFaults(add)
 	return list
 }
 

@@ -35,6 +35,8 @@ type Options struct {
 	unexplained bool
 	// trying leaves a difference unexplained: the profile given is only the one to try first.
 	trying bool
+	// siblings gives operands of other products, to tell exchanged ones; it is asked where an output has to be explained.
+	siblings func() []sibling
 }
 
 // recorded is what a case keeps of its output.
@@ -173,6 +175,7 @@ type replay struct {
 	done                  uint64 // what polls report
 	stop                  error  // the progress callback's refusal
 	mixed                 map[string]*gemm.Matrix
+	others                []sibling // nil until they are looked for
 }
 
 // pollInterval is how often a search asks the progress callback whether to go on.

@@ -253,3 +253,26 @@ def test_one_fault_in_a_training(folder: Path, name: str, monkeypatch: Any) -> N
     assert calls == len(verdicts) > 10
     assert [i for i, v in enumerate(verdicts) if v.verdict != "exact"] == [7]
     assert verdicts[7].details["difference"]["kind"] == "element"
+
+
+@pytest.mark.parametrize(("dtype", "outcome"), [(F32, "wrong"), (BF16, "wrong")])
+@pytest.mark.parametrize("outputs", ["samples", "hash"])
+def test_swapped_weights_are_named(folder: Path, dtype: Any, outcome: str, outputs: str, monkeypatch: Any) -> None:
+    """One layer's product is computed with the weights of another, whose own product is in the trace too."""
+    torch.manual_seed(4)
+    model = torch.nn.Sequential(*(torch.nn.Linear(96, 96, bias=False, dtype=dtype) for _ in range(3)))
+    calls = 0
+
+    def swapped(p: Any, plan: Any, threads: int) -> Any:
+        nonlocal calls
+        calls += 1
+        other = model[2].weight.detach().t()[None]
+        return compute(p._replace(b=other) if calls == 2 else p, plan, threads)
+
+    monkeypatch.setattr(_dispatch, "_compute", swapped)
+    with hawkeye.emulate(), record(folder, outputs=outputs):
+        model(torch.randn(64, 96).to(dtype))
+    first, second, third = hawkeye.open_set(folder)
+    assert (first.verdict, third.verdict) == ("exact", "exact")
+    assert (second.verdict, second.details["difference"]["kind"]) == (outcome, "operands")
+    assert "B is the one of another product (r0-000002, Sequential.2): operands were exchanged" in second.reason
