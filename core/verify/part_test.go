@@ -203,11 +203,11 @@ func TestPartOfUnknownPlan(t *testing.T) {
 func TestPartIsSound(t *testing.T) {
 	golden := openGolden(t)
 	tally := map[Outcome]int{}
-	limit, enough := uint64(1e6), 100
-	if testing.Short() {
-		limit, enough = 1e5, 20
+	limit, count, enough := uint64(1e6), 80, 100
+	if testing.Short() { // run again at every instruction set, and by the race detector
+		limit, count, enough = 1e5, 12, 5
 	}
-	for _, original := range smallCases(golden, limit, 80) {
+	for _, original := range smallCases(golden, limit, count) {
 		data := stored(t, golden, original)
 		for _, blind := range []bool{false, true} {
 			whole, err := ReplayCase(t.Context(), original, data, Options{Blind: blind})
