@@ -378,7 +378,10 @@ def test_lines_that_are_no_verdicts(calls: Path, tmp_path: Path, line: bytes) ->
 
 def test_ctrl_c_says_how_to_go_on(environment: dict[str, str], tmp_path: Path) -> None:
     kept = tmp_path / "kept verdicts"
-    command = [sys.executable, "-m", "hawkeye", "verify", str(GOLDEN), "--blind", "--sample", "500", "--key", "a b"]
+    # A background job starts with SIGINT ignored.
+    start = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    start += "from hawkeye.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", start, "verify", str(GOLDEN), "--blind", "--sample", "500", "--key", "a b"]
     running = subprocess.Popen(
         [*command, "--resume", str(kept)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
