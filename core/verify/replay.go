@@ -175,7 +175,6 @@ type replay struct {
 	done                  uint64 // what polls report
 	stop                  error  // the progress callback's refusal
 	mixed                 map[string]*gemm.Matrix
-	others                []sibling // nil until they are looked for
 }
 
 // pollInterval is how often a search asks the progress callback whether to go on.

@@ -77,14 +77,7 @@ func (r *replay) siblingFaults(add adder) {
 	if r.options.siblings == nil {
 		return
 	}
-	if r.others == nil {
-		r.others = r.options.siblings()
-		r.others = append(r.others, sibling{}) // that they were looked for
-	}
-	for _, other := range r.others {
-		if other.a == nil && other.b == nil {
-			continue
-		}
+	for _, other := range r.options.siblings() {
 		add(DifferentOperands, other.text, func(a *gemm.Args) {
 			if other.a != nil {
 				a.A = other.a

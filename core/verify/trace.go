@@ -92,7 +92,7 @@ func (s *Set) replayLine(ctx context.Context, index int, o Options) (Verdict, er
 	if len(l.Case.Device) == 0 {
 		l.Case.Device = s.device()
 	}
-	o.siblings = func() []sibling { return s.siblings(index, l) }
+	o.siblings = sync.OnceValue(func() []sibling { return s.siblings(index, l) })
 	key := signature(l.Case, o.Blind)
 	if p := s.found.get(key); p != nil && o.Profile == nil {
 		first := o

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
 from ._sets import RecordedSet, Verdict
@@ -163,14 +162,17 @@ def sampling(trace: dict[str, Any]) -> str:
     return plain(f"{text}, dropped {coverage.get('dropped', '?')}, kernels missed: {missed}{unmeasured}.")
 
 
-def devices(lines: Iterable[dict[str, Any]]) -> list[str]:
-    """A note where lines name a device of their own, which counts for them."""
-    found: Counter[str] = Counter()
-    for line in lines:
-        device = line.get("device")
-        if isinstance(device, dict):
-            name = str(device.get("gpu") or device.get("cpu") or "?")
-            found[f"{name}, emulated on a CPU" if device.get("emulated") else name] += 1
+def device_of(line: dict[str, Any]) -> str:
+    """What a line's own device is called, which counts for it before the manifest's; "" where it names none."""
+    device = line.get("device")
+    if not isinstance(device, dict):
+        return ""
+    name = str(device.get("gpu") or device.get("cpu") or "?")
+    return f"{name}, emulated on a CPU" if device.get("emulated") else name
+
+
+def devices(found: Counter[str]) -> list[str]:
+    """A note for each device that lines name as their own."""
     return [plain(f"Note: {count} lines name a device of their own: {name}.") for name, count in found.items()]
 
 

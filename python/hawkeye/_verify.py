@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from ._sample import Place, chosen, key_of, place_of, sample_of
 from ._sentences import (
     VERDICTS,
     about_line,
+    device_of,
     devices,
     in_common,
     inexact,
@@ -226,7 +228,11 @@ class Verification:
     def _choose(self) -> None:
         places: list[Place] = []
         weights: list[float] = []
+        #: lines that name a device of their own, by what it is called
+        self._devices: Counter[str] = Counter()
         for index, case in enumerate(self.recorded._each()):
+            if self.recorded.trace is not None and (device := device_of(case)):
+                self._devices[device] += 1
             places.append(place_of(case, index, trace=self.recorded.trace is not None))
             weights.append(work(case, self.rows))
         if self.sample is not None:
@@ -278,8 +284,7 @@ class Verification:
             yield verdict, weight
 
     def _notes(self) -> list[str]:
-        lines = (case for case in self.recorded._each()) if self.recorded.trace is not None else iter(())
-        notes = [*devices(lines), *_root_note(self.recorded, self.root)]
+        notes = [*devices(self._devices), *_root_note(self.recorded, self.root)]
         if self.known_count and self.recorded.trace is not None:
             notes.append(
                 f"Note: {self.known_count} verdicts are from {self.resume}: the tensor files of their lines were not "

@@ -62,6 +62,9 @@ class Tally(NamedTuple):
     full: bool  # max_bytes was reached
 
 
+NOTHING_YET = Tally(0, 0, 0, 0, {}, 0, False)
+
+
 class Lines:
     """Writes calls into a trace. Counts what it wrote, and what it had to leave out."""
 

@@ -28,7 +28,7 @@ from .._errors import ArgumentError
 from . import _answer, _flags, _kernels, _mode
 from ._background import Background
 from ._keep import Call, Kept, current
-from ._lines import About, StepEnd, Tally
+from ._lines import NOTHING_YET, About, StepEnd, Tally
 from ._modules import Modules
 from ._ops import Skip
 from ._overloads import Overload
@@ -260,7 +260,7 @@ class Recorder:
     @property
     def _tally(self) -> Tally:
         """What the writing process has said last."""
-        return Tally(0, 0, 0, 0, {}, 0, False) if self._writer is None else self._writer.tally
+        return NOTHING_YET if self._writer is None else self._writer.tally
 
     def summary(self) -> str:
         """What came of it, in a line."""

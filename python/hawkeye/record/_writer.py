@@ -18,7 +18,7 @@ from .._errors import FileError
 from ._background import BATCH_BYTES
 from ._driver import copier
 from ._keep import Call, Kept
-from ._lines import About, StepEnd, Tally, Whole
+from ._lines import NOTHING_YET, About, StepEnd, Whole
 from ._memory import Memory, Pinned, room
 from ._process import FINISH, Batch, Open, Place, Seal, receive, send
 
@@ -69,7 +69,7 @@ class Writer:
         self._copy = copier()
         self._device = -1
         self._start: Open | None = start  # sent with the first request: until then the process takes its time to begin
-        self.tally = Tally(0, 0, 0, 0, {}, 0, False)
+        self.tally = NOTHING_YET
 
     def write(self, items: Sequence[Call | StepEnd | About]) -> None:
         """Bring copies to the CPU's memory, and have lines written of them."""
