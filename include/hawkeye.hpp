@@ -257,9 +257,22 @@ public:
     hawkeye_profile handle() const noexcept { return handle_; }
 
 private:
+    friend class Discovery;
     Profile() = default;
     hawkeye_profile handle_ = 0;
 };
+
+namespace detail {
+
+// The handles of a list of profiles.
+inline std::vector<hawkeye_profile> handles(const std::vector<const Profile *> &profiles) {
+    std::vector<hawkeye_profile> list;
+    for (const Profile *profile : profiles)
+        list.push_back(profile != nullptr ? profile->handle() : 0);
+    return list;
+}
+
+} // namespace detail
 
 // ---- explanations ---------------------------------------------------------------------------------------------------
 
@@ -505,6 +518,8 @@ struct ReplayOptions {
     std::int32_t threads = 0;         // 0: the default
     Progress progress;
     std::int64_t rows = 0;            // how many rows of a larger output are looked at; 0: all
+    // Discovered profiles of such a multiplication on such a device, tried where the rules' own do not make the case exact.
+    std::vector<const Profile *> suspects;
 };
 
 // A set of recorded cases: FILE.jsonl with its FILE.bin beside it. Move only.
@@ -575,6 +590,9 @@ private:
         o.threads = options.threads;
         o.blind = options.blind ? 1 : 0;
         o.rows = options.rows;
+        const auto suspects = detail::handles(options.suspects);
+        o.suspects = suspects.data();
+        o.suspect_count = static_cast<std::int64_t>(suspects.size());
         std::string buffer(std::size_t{1} << 16, '\0');
         std::size_t needed = 0;
         detail::call([&](char *message, std::size_t size) {
@@ -589,6 +607,164 @@ private:
     hawkeye_set handle_ = 0;
     std::int64_t size_ = 0;
 };
+
+// ---- discovery ------------------------------------------------------------------------------------------------------
+
+enum class Addend : std::int32_t {
+    none = HAWKEYE_ADDEND_NONE,
+    bias = HAWKEYE_ADDEND_BIAS,
+    full = HAWKEYE_ADDEND_FULL,
+    start = HAWKEYE_ADDEND_START
+};
+enum class Scaling : std::int32_t {
+    none = HAWKEYE_SCALING_NONE,
+    tensor = HAWKEYE_SCALING_TENSOR,
+    row = HAWKEYE_SCALING_ROW
+};
+
+// What stays the same from one call of a multiplication to the next.
+struct Signature {
+    Format a, b, d;
+    std::int64_t m, n, k;
+    std::int64_t batch = 1;
+    Addend addend = Addend::none;
+    std::optional<Format> c = {}; // of the addend
+    double alpha = 1.0, beta = 1.0;
+    Scaling scaling = Scaling::none;
+};
+
+// One multiplication to carry out; the fields are in hawkeye.h.
+using MatmulCall = hawkeye_matmul_call;
+// Writes call.d; false stops the discovery, which then throws Error with Status::cancelled. What it throws itself leaves
+// discover() as it is.
+using Matmul = std::function<bool(const MatmulCall &call)>;
+
+// How far a discovery is: called on the calling thread about ten times a second; false stops it.
+using DiscoverState = hawkeye_discover_state;
+using DiscoverProgress = std::function<bool(const DiscoverState &state)>;
+
+struct DiscoverOptions {
+    std::int64_t elements = 0;  // that must agree before a certificate is given; 0: 65,536
+    std::uint64_t seed = 0;     // makes other inputs of the same kinds
+    std::int64_t max_calls = 0; // 0: 20,000
+    std::string hardware, library;         // for the provenance of the profile
+    std::vector<const Profile *> suspects; // tried beside those that the answers suggest
+    std::int32_t threads = 0;              // of the replays; 0: the default
+    DiscoverProgress progress;
+};
+
+// What a discovery found. Move only.
+class Discovery {
+public:
+    Discovery(Discovery &&other) noexcept : handle_(std::exchange(other.handle_, 0)) {}
+    Discovery &operator=(Discovery &&other) noexcept {
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+    Discovery(const Discovery &) = delete;
+    Discovery &operator=(const Discovery &) = delete;
+    ~Discovery() {
+        if (handle_ != 0)
+            hawkeye_discovery_free(handle_, nullptr, 0);
+    }
+
+    // All of it as one JSON object, whose fields are in docs/discover.md.
+    std::string json() const {
+        return detail::text([&](char *buffer, std::size_t size, std::size_t *needed, char *message, std::size_t n) {
+            return hawkeye_discovery_json(handle_, buffer, size, needed, message, n);
+        });
+    }
+
+    // The certified profile; none where json() has a reason instead.
+    std::optional<Profile> profile() const {
+        Profile p;
+        char message[1024] = "";
+        const hawkeye_status status = hawkeye_discovery_profile(handle_, &p.handle_, message, sizeof message);
+        if (status == HAWKEYE_ERROR_PROFILE)
+            return std::nullopt;
+        if (status != HAWKEYE_OK)
+            throw Error(static_cast<Status>(status), message);
+        return p;
+    }
+
+    // For calls of hawkeye.h. It lives as long as this object; 0 after a move.
+    hawkeye_discovery handle() const noexcept { return handle_; }
+
+private:
+    friend Discovery discover(const Signature &, const Matmul &, const DiscoverOptions &);
+    Discovery() = default;
+    hawkeye_discovery handle_ = 0;
+};
+
+namespace detail {
+
+// The callbacks of a discovery on their way through C: exceptions wait here.
+struct DiscoverRelay {
+    const Matmul &matmul;
+    const DiscoverProgress &progress;
+    std::exception_ptr thrown;
+
+    template <class F> std::int32_t run(F &&f) noexcept {
+        try {
+            return f() ? 0 : 1;
+        } catch (...) {
+            thrown = std::current_exception();
+            return 1;
+        }
+    }
+    static std::int32_t multiply(void *user, const hawkeye_matmul_call *call) noexcept {
+        DiscoverRelay &relay = *static_cast<DiscoverRelay *>(user);
+        return relay.run([&] { return relay.matmul(*call); });
+    }
+    static std::int32_t report(void *user, const hawkeye_discover_state *state) noexcept {
+        DiscoverRelay &relay = *static_cast<DiscoverRelay *>(user);
+        return relay.run([&] { return relay.progress(*state); });
+    }
+};
+
+} // namespace detail
+
+// Finds the profile of a matrix multiplication by asking it questions, and certifies it.
+inline Discovery discover(const Signature &signature, const Matmul &matmul, const DiscoverOptions &options = {}) {
+    detail::check_abi();
+    hawkeye_signature s{};
+    s.struct_size = sizeof s;
+    s.a = static_cast<hawkeye_format>(signature.a);
+    s.b = static_cast<hawkeye_format>(signature.b);
+    s.c = signature.c ? static_cast<hawkeye_format>(*signature.c) : 0;
+    s.d = static_cast<hawkeye_format>(signature.d);
+    s.batch = signature.batch;
+    s.m = signature.m;
+    s.n = signature.n;
+    s.k = signature.k;
+    s.alpha = signature.alpha;
+    s.beta = signature.beta;
+    s.addend = static_cast<hawkeye_addend>(signature.addend);
+    s.scaling = static_cast<hawkeye_scaling>(signature.scaling);
+    detail::DiscoverRelay relay{matmul, options.progress, nullptr};
+    const auto suspects = detail::handles(options.suspects);
+    hawkeye_discover_options o{};
+    o.struct_size = sizeof o;
+    o.elements = options.elements;
+    o.seed = options.seed;
+    o.max_calls = options.max_calls;
+    o.hardware = options.hardware.c_str();
+    o.library = options.library.c_str();
+    o.suspects = suspects.data();
+    o.suspect_count = static_cast<std::int64_t>(suspects.size());
+    o.progress = options.progress ? detail::DiscoverRelay::report : nullptr;
+    o.progress_user = &relay;
+    o.threads = options.threads;
+    Discovery found;
+    detail::call([&](char *message, std::size_t size) {
+        const hawkeye_status status = hawkeye_discover(&s, matmul ? detail::DiscoverRelay::multiply : nullptr, &relay, &o,
+                                                       &found.handle_, message, size);
+        if (relay.thrown)
+            std::rethrow_exception(relay.thrown);
+        return status;
+    });
+    return found;
+}
 
 } // namespace hawkeye
 #endif // HAWKEYE_HPP
