@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ._compare import Comparison, compare
+    from ._discover import Discovery, discover
+    from ._discoveries import Discoveries, discover_instructions, discover_trace
     from ._emulate import emulate
     from ._errors import (
         ArgumentError,
@@ -72,6 +74,8 @@ _HOMES = {
         "ShapeError",
         "UnsupportedError",
     ),
+    "_discover": ("Discovery", "discover"),
+    "_discoveries": ("Discoveries", "discover_instructions", "discover_trace"),
     "_emulate": ("emulate",),
     "_explain": ("Reasons", "explain", "explain_tree", "why"),
     "_matmul": ("linear", "matmul"),
@@ -87,6 +91,8 @@ __all__ = [
     "Cancelled",
     "Comparison",
     "DeviceError",
+    "Discoveries",
+    "Discovery",
     "Error",
     "FileError",
     "ForkError",
@@ -105,6 +111,9 @@ __all__ = [
     "Verdict",
     "__version__",
     "compare",
+    "discover",
+    "discover_instructions",
+    "discover_trace",
     "emulate",
     "explain",
     "explain_tree",
