@@ -19,7 +19,7 @@ from . import _errors as errors
 from . import _formats as formats
 from . import _native
 from ._formats import E4M3, E5M2, F32, S8, TF32, Format
-from ._profiles import Profile, ProfileLike
+from ._profiles import DISCOVERED, Profile, ProfileLike
 from ._profiles import profile as find
 
 #: certificates are over so many output elements unless the caller says
@@ -127,7 +127,10 @@ class Discovery:
             return text + (f" ({kinds})" if kinds else "") + ", none of them differing."
         text = f"no profile was certified: {self.reason.rstrip('.')}."
         if self.best is not None:
-            text += f" The best one, below, fails: {self.broken.rstrip('.') or 'not said'}."
+            fails = self.broken.rstrip(".")
+            text += (
+                " The best one is below." if not fails or fails in text else f" The best one, below, fails: {fails}."
+            )
         return text
 
     def effort(self) -> str:
@@ -140,7 +143,7 @@ class Discovery:
 
 def name_of(found: Profile | None) -> str:
     """What a discovered profile is called in verdicts."""
-    return f"discovered/{found.id[:12]}" if found is not None else ""
+    return f"{DISCOVERED}{found.id[:12]}" if found is not None else ""
 
 
 def discover(

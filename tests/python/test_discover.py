@@ -6,6 +6,7 @@ The black boxes here are Hawkeye's own multiplications wherever the answer matte
 from __future__ import annotations
 
 import json
+import pickle
 import signal
 import stat
 import sys
@@ -23,7 +24,7 @@ from hawkeye import _cache as caches
 from hawkeye._discover import Discovery, Progress
 from hawkeye.cli import main
 
-QUICK: dict[str, Any] = {"m": 16, "n": 16, "k": 64, "elements": 4096}
+QUICK: dict[str, Any] = {"m": 16, "n": 16, "k": 32, "elements": 4096}
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def normal(shape: tuple[int, int], seed: int) -> Any:
 # ---- what is found: needs the discovery itself -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "dtype"), [("hopper/f32", "f32"), ("hopper/bf16", "bf16"), ("volta/f16", "f16")])
+@pytest.mark.parametrize(("name", "dtype"), [("hopper/f32", "f32"), ("hopper/bf16", "bf16")])
 def test_found_numpy(name: str, dtype: str) -> None:
     found = hawkeye.discover(by(name), dtype=dtype, framework="numpy", **QUICK)
     assert found, str(found)
@@ -59,18 +60,19 @@ def test_found_numpy(name: str, dtype: str) -> None:
     assert found.path is None  # a function without a name is not kept
     assert found.name == f"discovered/{found.profile.id[:12]}"
     assert "certified on" in str(found)
-    as_numpy = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "f16": np.float16}[dtype]
-    a, b = normal((16, 64), 1).astype(as_numpy), normal((64, 16), 2).astype(as_numpy)
+    assert pickle.loads(pickle.dumps(found.profile)) == found.profile
+    as_numpy = {"f32": np.float32, "bf16": ml_dtypes.bfloat16}[dtype]
+    a, b = normal((16, 32), 1).astype(as_numpy), normal((32, 16), 2).astype(as_numpy)
     fresh = hawkeye.matmul(a, b, profile=found.profile)
     assert hawkeye.compare(by(name)(a, b), fresh).differing == 0
 
 
 def test_found_torch(torch: Any) -> None:
-    found = hawkeye.discover(by("ampere/bf16"), dtype=torch.bfloat16, layout="NT", device="cpu", **QUICK)
+    found = hawkeye.discover(by("hopper/f32"), dtype=torch.float32, layout="NT", device="cpu", **QUICK)
     assert found, str(found)
-    assert "16x64 by 64x16, NT" in found.signature
-    a, b = torch.randn(16, 64).bfloat16(), torch.randn(64, 16).bfloat16()
-    assert torch.equal(hawkeye.matmul(a, b, profile=found.profile), by("ampere/bf16")(a, b))
+    assert "16x32 by 32x16, NT" in found.signature
+    a, b = torch.randn(16, 32), torch.randn(32, 16)
+    assert torch.equal(hawkeye.matmul(a, b, profile=found.profile), by("hopper/f32")(a, b))
 
 
 def test_found_integers_of_torch(torch: Any, folder: Path) -> None:
@@ -81,14 +83,17 @@ def test_found_integers_of_torch(torch: Any, folder: Path) -> None:
     kept = hawkeye.discover("int_mm", m=32, n=16, k=64, dtype="int8", device="cpu", elements=4096)
     assert kept.cached
     assert kept.profile == found.profile
+    assert hawkeye.profile(found.name) == found.profile
+    with pytest.raises(hawkeye.ProfileError, match="none can be called"):
+        hawkeye.profile("discovered/0123456789ab")
 
 
 def test_found_bias(torch: Any) -> None:
     def f(a: Any, b: Any, c: Any) -> Any:
-        assert (a.shape, b.shape, c.shape) == ((16, 64), (64, 16), (16,))
-        return hawkeye.linear(a, b.mT, c, profile="hopper/bf16")
+        assert (a.shape, b.shape, c.shape) == ((16, 32), (32, 16), (16,))
+        return hawkeye.linear(a, b.mT, c, profile="hopper/f32")
 
-    found = hawkeye.discover(f, dtype="bf16", bias=True, framework="torch", device="cpu", **QUICK)
+    found = hawkeye.discover(f, dtype="f32", bias=True, framework="torch", device="cpu", **QUICK)
     assert found, str(found)
 
 
@@ -111,7 +116,7 @@ def test_noise_is_not_certified() -> None:
 
 
 def test_a_function_that_is_no_product_is_not_certified() -> None:
-    found = hawkeye.discover(lambda a, b: np.sin(by("hopper/f32")(a, b)), dtype="f32", framework="numpy", **QUICK)
+    found = hawkeye.discover(lambda a, b: by("hopper/f32")(a, b) ** 2, dtype="f32", framework="numpy", **QUICK)
     assert not found
     assert found.reason
 
@@ -119,7 +124,7 @@ def test_a_function_that_is_no_product_is_not_certified() -> None:
 def test_the_command_finds(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text("import hawkeye\n\ndef f(a, b):\n    return hawkeye.matmul(a, b, profile='hopper/f32')\n")
-    sizes = ["--m", "16", "--n", "16", "--k", "64", "--dtype", "f32", "--elements", "4096"]
+    sizes = ["--m", "16", "--n", "16", "--k", "32", "--dtype", "f32", "--elements", "4096"]
     out = tmp_path / "found.json"
     assert main(["discover", "--function", f"{mine}:f", *sizes, "--json", str(out)]) == 0
     told = capsys.readouterr().out
@@ -142,7 +147,7 @@ def recorded(torch: Any, where: Path) -> Path:
             a, b = (torch.randint(-128, 128, size, dtype=torch.int8) for size in ((32, 64), (64, 16)))
             torch._int_mm(a, b)
             torch._int_mm(b.mT.contiguous(), a.mT)
-        torch.mm(torch.randn(24, 40).double(), torch.randn(40, 8).double())
+        torch.mm(torch.randn(24, 8).double(), torch.randn(8, 8).double())
     return where
 
 
@@ -196,9 +201,9 @@ def asked_of(f: Callable[..., Any], **more: Any) -> list[tuple[Any, ...]]:
 def test_operands_lie_as_asked(torch: Any, layout: str) -> None:
     for framework in ("torch", "numpy"):
         a, b = asked_of(lambda a, b: a @ b, dtype="f32", layout=layout, framework=framework, m=3, n=5)[1]
-        assert (tuple(a.shape), tuple(b.shape)) == ((3, 64), (64, 5))
+        assert (tuple(a.shape), tuple(b.shape)) == ((3, 32), (32, 5))
         steps = [tuple(x.stride()) if framework == "torch" else tuple(s // 4 for s in x.strides) for x in (a, b)]
-        assert steps == [(64, 1) if layout[0] == "N" else (1, 3), (5, 1) if layout[1] == "N" else (1, 64)]
+        assert steps == [(32, 1) if layout[0] == "N" else (1, 3), (5, 1) if layout[1] == "N" else (1, 32)]
 
 
 def test_bits_arrive_as_they_are(torch: Any) -> None:
@@ -215,9 +220,9 @@ def test_batches_and_addends(torch: Any) -> None:
     a, b, c = asked_of(
         lambda a, b, c: torch.baddbmm(c, a, b), dtype="f32", batch=3, addend="full", framework="torch", m=4, n=6
     )[1]
-    assert (a.shape, b.shape, c.shape) == ((3, 4, 64), (3, 64, 6), (3, 4, 6))
+    assert (a.shape, b.shape, c.shape) == ((3, 4, 32), (3, 32, 6), (3, 4, 6))
     a, b, c = asked_of(lambda a, b, c: a @ b + c, dtype="f64", bias=True, framework="numpy", m=4, n=6)[1]
-    assert (a.shape, b.shape, c.shape) == ((4, 64), (64, 6), (6,))
+    assert (a.shape, b.shape, c.shape) == ((4, 32), (32, 6), (6,))
     assert a.dtype == c.dtype == np.float64
 
 
@@ -369,7 +374,7 @@ def identity(a: Any, b: Any) -> Any:
         (identity, {"device": "cuda"}, hawkeye.ArgumentError, "takes arrays of numpy"),
         (identity, {"suspects": ["no/such"]}, hawkeye.ProfileError, "no/such"),
         (lambda a, b: [1], {}, hawkeye.FormatError, "it must give a numpy array"),
-        (lambda a, b: a, {}, hawkeye.ShapeError, "result of 16x64, and 16x16"),
+        (lambda a, b: a, {}, hawkeye.ShapeError, "result of 16x32, and 16x16"),
         (lambda a, b: a @ b, {"out_dtype": "f64"}, hawkeye.FormatError, "say it with out_dtype"),
         (lambda a, b: (a @ b).astype(complex), {}, hawkeye.FormatError, "not a number format"),
     ],
