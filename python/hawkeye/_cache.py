@@ -213,11 +213,12 @@ def same_device(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class Entry:
-    """One file: the key, what the discovery came to, and by which release."""
+    """One file: the key, what the discovery came to, and how it was asked."""
 
     key: dict[str, Any]
     result: dict[str, Any]
-    version: str
+    version: str  # of the release that asked
+    elements: int  # that were wanted of a certificate; a small output, or a slow one, may have given fewer
     path: Path
 
     @property
@@ -261,10 +262,11 @@ class Cache:
             return None
         return found
 
-    def put(self, key: Key, result: Mapping[str, Any], version: str) -> Path:
+    def put(self, key: Key, result: Mapping[str, Any], version: str, elements: int) -> Path:
         """Keeps a result, in place of what was there."""
         where = self.path(key)
-        entry = {"hawkeye_discovery": FORMAT, "version": version, "key": key.to_dict(), "result": result}
+        entry = {"hawkeye_discovery": FORMAT, "version": version, "elements": elements}
+        entry |= {"key": key.to_dict(), "result": result}
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             handle, name = tempfile.mkstemp(dir=self.folder, prefix=".", suffix=".tmp")
@@ -312,7 +314,7 @@ def _read(where: Path) -> Entry:
             raise _DamagedError("its key is none")
         if Key(**key).digest != where.stem:
             raise _DamagedError("its name is not that of its key")
-        entry = Entry(key, dict(result), str(found["version"]), where)
+        entry = Entry(key, dict(result), str(found["version"]), int(found["elements"]), where)
         if entry.certified:
             entry.profile  # noqa: B018  raises where it is none
         return entry

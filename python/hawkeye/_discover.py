@@ -200,7 +200,7 @@ def discover(
     device: where torch multiplies: "cuda" where there is one, else "cpu".
     framework: "torch" or "numpy", what tensors f takes. Unless said, numpy's for numpy's own functions; else torch's
         where f is torch's, ``device`` is given, or torch has been imported; else numpy's (with ml_dtypes).
-    elements: how many output elements must agree before a certificate is given (65,536).
+    elements: how many output elements must agree before a certificate is given (65,536; fewer of small outputs).
     seed, max_calls, threads: of the inputs; the most calls of f; of the replays.
     suspects: profiles to try beside what the answers suggest. Unless said, those that the rule table has for an
         operation of torch.
@@ -600,17 +600,17 @@ def run(
     result: dict[str, Any] = json.loads(text)
     found = Discovery.from_result(result, words)
     if cache is not None and key is not None and (found or declined):
-        return replace(found, path=cache.put(key, result, _native.version()))
+        return replace(found, path=cache.put(key, result, _native.version(), wanted or ELEMENTS))
     return found
 
 
 def kept_of(cache: caches.Cache, key: caches.Key, elements: int, declined: bool) -> caches.Entry | None:
-    """What the cache has, where it answers: a certificate over enough, or, where wanted, that this release has none."""
+    """What the cache has, where it answers: asked for as much, or, where wanted, that this release has none."""
     kept = cache.get(key)
     if kept is None:
         return None
     if kept.certified:
-        return kept if int(kept.result["certificate"].get("elements") or 0) >= elements else None
+        return kept if kept.elements >= elements else None
     return kept if declined and kept.version == _native.version() else None
 
 

@@ -384,6 +384,8 @@ def discover_instructions(
     device: int = 0,
     elements: int | None = None,
     seed: int = 0,
+    max_calls: int | None = None,
+    threads: int | None = None,
     limit_seconds: float | None = None,
     progress: ManyProgress | None = None,
 ) -> Discoveries:
@@ -410,7 +412,15 @@ def discover_instructions(
             rows.append(Row(name, LEFT, "there was no time for it"))
             continue
         report = _numbered(progress, number, len(chosen), Wanted(name, None, {}, 1))
-        found: Discovery = cuda.discover(name, device=device, elements=elements, seed=seed, progress=report)
+        found: Discovery = cuda.discover(
+            name,
+            device=device,
+            elements=elements,
+            seed=seed,
+            max_calls=max_calls,
+            threads=threads,
+            progress=report,
+        )
         comparison = found.details.get("comparison")
         rows.append(Row(name, CERTIFIED if found else DECLINED, found.reason, 1, found, comparison))
     return Discoveries(rows)

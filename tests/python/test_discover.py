@@ -476,7 +476,7 @@ def test_the_folder_keeps(tmp_path: Path) -> None:
     cache = caches.Cache(tmp_path / "a" / "b")
     assert cache.get(key()) is None
     assert list(cache) == []
-    where = cache.put(key(), result(odd_profile()), "1")
+    where = cache.put(key(), result(odd_profile()), "1", 5000)
     assert where == cache.path(key())
     assert stat.S_IMODE(cache.folder.stat().st_mode) == 0o700
     assert stat.S_IMODE(where.stat().st_mode) == 0o600
@@ -485,10 +485,10 @@ def test_the_folder_keeps(tmp_path: Path) -> None:
     assert kept.certified
     assert kept.profile == odd_profile()
     assert [entry.path for entry in cache] == [where]
-    cache.put(key(), result(), "2")
+    cache.put(key(), result(), "2", 5000)
     kept = cache.get(key())
     assert kept is not None
-    assert (kept.certified, kept.version) == (False, "2")
+    assert (kept.certified, kept.version, kept.elements) == (False, "2", 5000)
     assert [path.name for path in cache.folder.iterdir()] == [where.name]  # nothing half-written is left
 
 
@@ -515,7 +515,7 @@ def test_keys_tell_multiplications_apart() -> None:
 @pytest.mark.parametrize("damage", ["cut", "empty", "key", "renamed", "profile", "format", "list", "binary"])
 def test_damaged_files_are_ignored(tmp_path: Path, damage: str) -> None:
     cache = caches.Cache(tmp_path)
-    where = cache.put(key(), result(odd_profile()), "1")
+    where = cache.put(key(), result(odd_profile()), "1", 5000)
     text = where.read_text()
     told = json.loads(text)
     if damage == "renamed":
@@ -533,14 +533,14 @@ def test_damaged_files_are_ignored(tmp_path: Path, damage: str) -> None:
         assert cache.get(wanted) is None
     with pytest.warns(UserWarning, match="is damaged and ignored"):
         assert list(cache) == []
-    cache.put(wanted, result(odd_profile()), "1")
+    cache.put(wanted, result(odd_profile()), "1", 5000)
     assert cache.get(wanted) is not None
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(hawkeye.FileError, match="HAWKEYE_CACHE"):
-        caches.Cache(tmp_path / "file" / "x").put(key(), result(), "1")
+        caches.Cache(tmp_path / "file" / "x").put(key(), result(), "1", 5000)
 
 
 def test_where_the_folder_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -571,7 +571,7 @@ def test_certificates_of_fewer_elements_do_not_do(folder: Path) -> None:
     more = {"bias": False, "alpha": 1.0, "beta": 1.0, "use_fast_accum": False}
     k = _asked(f, m=4, n=4, k=4, dtype="f32", framework="numpy", name="mine", **asked, **more).key()  # type: ignore[arg-type]
     assert k is not None
-    caches.Cache().put(k, result(hawkeye.profile("hopper/f32"), 5000), "1")
+    caches.Cache().put(k, result(hawkeye.profile("hopper/f32"), 300), "1", 5000)
     sizes: dict[str, Any] = {"m": 4, "n": 4, "k": 4, "dtype": "f32", "framework": "numpy", "name": "mine"}
     found = hawkeye.discover(f, elements=5000, **sizes)
     assert (found.cached, found.profile, calls) == (True, hawkeye.profile("hopper/f32"), 2)
@@ -616,7 +616,7 @@ def test_a_discovered_profile_decides(folder: Path, tmp_path: Path, capsys: pyte
     trace = own_trace(tmp_path / "run.hawk", RECORDED_ON)
     before = hawkeye.verify(trace)
     assert [v.verdict for v in before.verdicts] == ["undecided", "undecided"]
-    caches.Cache().put(key(), result(odd_profile()), "1")
+    caches.Cache().put(key(), result(odd_profile()), "1", 5000)
     after = hawkeye.verify(trace)
     assert [v.verdict for v in after.verdicts] == ["exact", "undecided"]
     name = f"discovered/{odd_profile().id[:12]}"
@@ -643,8 +643,8 @@ def test_a_discovered_profile_decides(folder: Path, tmp_path: Path, capsys: pyte
 
 
 def test_only_profiles_of_the_same_device_library_and_settings(folder: Path, tmp_path: Path) -> None:
-    caches.Cache().put(key(), result(odd_profile()), "1")
-    caches.Cache().put(key(op="bmm"), result(), "1")  # not certified: never a suspect
+    caches.Cache().put(key(), result(odd_profile()), "1", 5000)
+    caches.Cache().put(key(op="bmm"), result(), "1", 5000)  # not certified: never a suspect
     for number, (device, flags, exact) in enumerate(
         [
             (RECORDED_ON, {}, 1),
@@ -667,7 +667,7 @@ def test_a_journal_knows_its_profiles(folder: Path, tmp_path: Path) -> None:
     journal = tmp_path / "verdicts.jsonl"
     hawkeye.verify(trace, resume=journal)
     hawkeye.verify(trace, resume=journal)
-    caches.Cache().put(key(), result(odd_profile()), "1")
+    caches.Cache().put(key(), result(odd_profile()), "1", 5000)
     with pytest.raises(hawkeye.ArgumentError, match="another verification: the sha256 of the discovered profiles"):
         hawkeye.verify(trace, resume=journal)
 

@@ -100,7 +100,7 @@ def discover(
     Asked is torch (--torch with sizes, or every product of a trace), a function of your own, or the GPU's
     instructions. The questions are operands made so that one rounding, or one order, shows in the result. What
     explains every answer is then held against fresh inputs of many kinds: it is certified where 65,536 elements
-    agree and none differs. Where nothing does, it says what failed, and no profile is kept.
+    (fewer of a small output) agree and none differs. Where nothing does, it says what failed, and no profile is kept.
 
     Certified profiles are kept in a folder, by device, library, settings and signature. hawkeye verify finds them
     there, and what is there is not asked again. docs/discover.md says what a certificate means.
@@ -160,6 +160,8 @@ def discover(
                 device=_number(device),
                 elements=elements,
                 seed=seed,
+                max_calls=max_calls,
+                threads=threads,
                 limit_seconds=limit_seconds,
                 progress=show.step,
             )
