@@ -308,6 +308,8 @@ def _asked(
     given = _addend(op, bias, addend)
     scaled = _choice("scaling", scaling, _SCALINGS)
     _fits(op, batch, m, n, given, scaled, f)
+    if use_fast_accum and op and op != "scaled_mm":
+        raise errors.ArgumentError(f"use_fast_accum is of scaled_mm, and {op} is asked: leave it out.")
     letters = (layout or boxes.OPERATIONS.get(op, "NN")).upper()
     if len(letters) != 2 or set(letters) - set("NT"):
         raise errors.ArgumentError(f"layout is {layout!r}: it must be NN, NT, TN or TT, a letter for a and one for b.")

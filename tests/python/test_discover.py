@@ -397,6 +397,7 @@ def test_refused(f: Any, more: dict[str, Any], error: type[Exception], says: str
         ("addmm", {"addend": "start"}, "for single instructions"),
         ("mv", {}, "n must be 1"),
         ("mm", {"scaling": "row"}, "has no scales"),
+        ("mm", {"use_fast_accum": True}, "is of scaled_mm"),
         ("_scaled_mm", {"dtype": "e4m3"}, "say scaling="),
         ("mm", {"flags": {"fast": True}}, "none of torch's"),
         ("mm", {"device": "abacus"}, "which torch does not know"),
@@ -407,6 +408,17 @@ def test_refused(f: Any, more: dict[str, Any], error: type[Exception], says: str
 def test_refused_of_torch(torch: Any, op: str, more: dict[str, Any], says: str) -> None:
     with pytest.raises(hawkeye.Error, match=says):
         hawkeye.discover(op, **{"dtype": "f32", **QUICK, **more})
+
+
+def test_operations_of_torch_are_known(torch: Any) -> None:
+    from hawkeye._boxes import OPERATIONS, operation_of
+
+    functions = {
+        name: getattr(torch, name) for name in ("mm", "bmm", "addmm", "baddbmm", "matmul", "mv", "addmv", "dot")
+    }
+    functions |= {"linear": torch.nn.functional.linear, "scaled_mm": torch._scaled_mm, "int_mm": torch._int_mm}
+    assert {name: operation_of(f) for name, f in functions.items()} == {name: name for name in OPERATIONS}
+    assert operation_of(lambda a, b: a @ b) == operation_of(torch.add) == ""
 
 
 def test_what_torch_refuses_is_torchs(torch: Any) -> None:
@@ -535,6 +547,16 @@ def test_damaged_files_are_ignored(tmp_path: Path, damage: str) -> None:
         assert list(cache) == []
     cache.put(wanted, result(odd_profile()), "1", 5000)
     assert cache.get(wanted) is not None
+
+
+def test_the_command_warns_in_a_sentence(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = own_trace(tmp_path / "run.hawk", RECORDED_ON)
+    where = caches.Cache().put(key(), result(odd_profile()), "1", 5000)
+    where.write_text("{")
+    assert main(["verify", str(trace)]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"hawkeye: {where} is damaged and ignored: ")
+    assert told.count("\n") == 1
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
