@@ -59,12 +59,12 @@ static int32_t chain(void *user, const hawkeye_matmul_call *c) {
     return 0;
 }
 
-/* The same for the same operands, and no matrix multiplication: a sine of the sum. */
+/* The same for the same operands, and no matrix multiplication: squares of the sums. */
 static int32_t liar(void *user, const hawkeye_matmul_call *c) {
     int32_t stop = chain(user, c);
     float *d = c->d;
     for (int i = 0; i < M * N; i++)
-        d[i] = sinf(d[i]);
+        d[i] *= d[i];
     return stop;
 }
 
