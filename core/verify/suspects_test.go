@@ -156,10 +156,10 @@ func TestSuspectOfDeterminedKernel(t *testing.T) {
 
 // TestSuspectLittleOutput: one element fits many plans, also where the only one tried was found by probing.
 func TestSuspectLittleOutput(t *testing.T) {
-	c, out, right, _ := ownKernel(t, 1, 1, 129)
+	c, _, right, _ := ownKernel(t, 1, 1, 129)
 	c.Out.Format = format.BF16
 	right.Epilogue.Out = format.BF16
-	out = compute(t, c, "hopper/bf16-k8", right.Plan, profile.Epilogue{})
+	out := compute(t, c, "hopper/bf16-k8", right.Plan, profile.Epilogue{})
 	c.Out.Hash = hashOf(out)
 	v := withSuspects(t, c, out, right)
 	if v.Outcome != Undecided || v.Discovered == "" || len(v.Notes) != 0 || !strings.HasPrefix(v.Reason, "too little output") {

@@ -2,6 +2,7 @@
  * the discovery finds; what it finds, in the functions found_* below. */
 #include "test.h"
 
+#include <fenv.h>
 #include <math.h>
 #include <pthread.h>
 
@@ -158,6 +159,24 @@ static void stopped(void) {
     }
 }
 
+static int32_t upward(void *user, const hawkeye_matmul_call *c) {
+    (void)c;
+    *(int *)user += fegetround() == FE_UPWARD;
+    return 1;
+}
+
+/* The multiplication runs with the caller's floating-point state, which is the caller's afterwards too. */
+static void state_of_the_caller(void) {
+    hawkeye_signature s = plain();
+    hawkeye_discovery found;
+    int seen = 0;
+    fesetround(FE_UPWARD);
+    hawkeye_status status = hawkeye_discover(&s, upward, &seen, NULL, &found, NULL, 0);
+    int after = fegetround();
+    fesetround(FE_TONEAREST);
+    CHECK(status == HAWKEYE_ERROR_CANCELLED && seen == 1 && after == FE_UPWARD);
+}
+
 static void refused(void) {
     struct box box = {.caller = pthread_self()};
     hawkeye_discovery found = 1;
@@ -211,6 +230,7 @@ static void refused(void) {
 int main(void) {
     refused();
     stopped();
+    state_of_the_caller();
     found_chain();
     found_nothing();
     return test_result();

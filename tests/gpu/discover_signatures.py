@@ -10,7 +10,8 @@ a golden set (docs/cases.md) of 20 products of each certified signature, of othe
 about.json names the machine. A signature that found.jsonl has is not asked again; what a run that was cut off left half
 done is. Then, on any machine: python tests/gpu/verify_discovered.py STATE
 
-Needs torch, numpy and Hawkeye's library, and no command-line packages.
+Needs torch, numpy and Hawkeye's library (python setup.py build_library makes it in a checkout), and no command-line
+packages.
 """
 
 from __future__ import annotations
