@@ -17,7 +17,7 @@ from . import _errors as errors
 from ._formats import TF32, Format
 from ._native import MatmulCall
 
-#: operations of torch by the names that records give them, with what their second operand looks like unless said
+#: operations of torch by the names that records give them, with the layout of their operands unless said
 OPERATIONS = {
     "mm": "NN",
     "bmm": "NN",
@@ -382,7 +382,7 @@ class NumpyBox:
 
         dtype = self._dtypes[name]
         assert dtype is not None
-        x = np.frombuffer(bytes(_bytes(address, size)), np.uint8).copy().view(dtype).reshape(shape)
+        x = np.frombuffer(_bytes(address, size), np.uint8).copy().view(dtype).reshape(shape)
         return x if layout == "N" else np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
 
     def __call__(self, call: MatmulCall) -> None:
@@ -402,7 +402,7 @@ class NumpyBox:
                 ("scale_a", call.scale_a, call.scale_a_count),
                 ("scale_b", call.scale_b, call.scale_b_count),
             ):
-                values = np.frombuffer(bytes(_bytes(address, 4 * count)), np.float32).copy()
+                values = np.frombuffer(_bytes(address, 4 * count), np.float32).copy()
                 shape = () if p.scaling == "tensor" else (count, 1) if name == "scale_a" else (1, count)
                 scales[name] = values.reshape(shape)
         d = self.bits_of(self._f(*given, **scales))

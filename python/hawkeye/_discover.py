@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
@@ -367,7 +368,7 @@ def prepared(
         if framework == "torch":
             told, facts = _flags(product, box), device_facts(box.device)  # type: ignore[union-attr]
         else:
-            told, facts = {}, {"device": "cpu", "cpu": _processor()}
+            told, facts = {}, {"device": "cpu", "cpu": _processor(), "numpy": version("numpy")}
     gives = formats.parse(given.dtype)
     if out is None and gives is not product.out:
         follows = product.c is not None and not addend_said

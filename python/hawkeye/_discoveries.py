@@ -391,7 +391,7 @@ def discover_instructions(
 ) -> Discoveries:
     """Discovers the profiles of a GPU's single matrix instructions, and holds them against the catalogue's.
 
-    ``names``: which of them, as ``hawkeye doctor`` and docs/instructions.md call them; all without. Needs a GPU and its
+    ``names``: which of them, as docs/instructions.md calls them; all without. Needs a GPU and its
     driver, and neither torch nor a CUDA toolkit.
     """
     from importlib import import_module

@@ -135,6 +135,9 @@ def test_the_command_finds(folder: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert found["name"].startswith("discovered/")
     assert main(["discover", "--function", f"{mine}:f", *sizes, "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["cached"] is True
+    mine.write_text(mine.read_text() + "\n# changed\n")
+    assert main(["discover", "--function", f"{mine}:f", *sizes, "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["cached"] is False  # a changed file is another function
     assert main(["discover", "--function", f"{mine}:f", *sizes, "--again", "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["cached"] is False
 

@@ -170,7 +170,10 @@ def discover(
     assert n is not None
     assert k is not None
     assert dtype is not None
-    asked: Any = _loaded(function) if function is not None else op or ("mm" if batch is None else "bmm")
+    name = None
+    asked: Any = op or ("mm" if batch is None else "bmm")
+    if function is not None:
+        asked, name = _loaded(function)
     if scaling is None and asked == "scaled_mm":
         scaling = "tensor"
     with _watched() as show:
@@ -195,7 +198,7 @@ def discover(
             threads=threads,
             progress=show.progress,
             cache=True if out is None else out,
-            name=function,
+            name=name,
             again=again,
         )
     return _tell(found, as_json, quiet=quiet)
@@ -213,8 +216,12 @@ def _number(device: Optional[str]) -> int:
     return int(text)
 
 
-def _loaded(where: str) -> Callable[..., Any]:
-    """The function that FILE.py:NAME, or package.module:NAME, names."""
+def _loaded(where: str) -> tuple[Callable[..., Any], str]:
+    """The function that FILE.py:NAME, or package.module:NAME, names, and what its profile is kept by.
+
+    That has the file's contents in it: a function that was changed is another one.
+    """
+    import hashlib
     import importlib
     import importlib.util
 
@@ -224,15 +231,15 @@ def _loaded(where: str) -> Callable[..., Any]:
     if not home or not name:
         raise ArgumentError(f"--function is {where}: it must be FILE.py:NAME, a file and a function in it.")
     if home.endswith(".py"):
-        path = Path(home)
+        path = Path(home).resolve()
         if not path.is_file():
             raise FileError(f"--function: there is no file {home}.")
-        sys.path.insert(0, str(path.resolve().parent))
-        spec = importlib.util.spec_from_file_location(path.stem, path)
+        sys.path.insert(0, str(path.parent))
+        spec = importlib.util.spec_from_file_location(f"_hawkeye_function_{path.stem}", path)
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
-        sys.modules[path.stem] = module
+        sys.modules[spec.name] = module
         spec.loader.exec_module(module)
     else:
         try:
@@ -243,7 +250,9 @@ def _loaded(where: str) -> Callable[..., Any]:
     if not callable(found):
         raise ArgumentError(f"--function: {home} has no function {name}.")
     called: Callable[..., Any] = found
-    return called
+    file = getattr(module, "__file__", None)
+    contents = hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16] if file else "built in"
+    return called, f"{file or home}:{name} ({contents})"
 
 
 # ---- what was found --------------------------------------------------------------------------------------------------
