@@ -49,7 +49,7 @@ func (f *finder) certify(p *profile.Profile) error {
 		}
 		for j, v := range got {
 			if !x.same(v, x.want[j]) {
-				f.r.Best = p
+				f.failed, f.r.Best = true, p
 				f.r.Broken = fmt.Sprintf("the certificate: inputs of kind %s, after %d elements that agreed: %s instead of %s", kind, c.Elements+j, hex(x, x.want[j]), hex(x, v))
 				f.r.Reason = "a profile explains all questions but not all of the fresh inputs of the certificate; " + f.r.Broken
 				return nil

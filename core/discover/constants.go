@@ -384,6 +384,18 @@ func (f *finder) rounding(variants []step.Params) ([]step.Params, error) {
 			}
 		}
 	}
+	// Numbers of all signs and far apart, one after the other, and what is left of them.
+	for _, d := range []int{2, 5, 9, 12, 16, 20, 23, 24, 25, 27, 29, 31, 33, 35, 37, 39, 41, 44, 48, 52, 53, 54, 60, 70} {
+		for _, m := range []int64{1, 3, -1, -3} {
+			for _, large := range []int64{1, -1} {
+				x := []factor{{slot: in[0], number: number{large, 0}}, {span: 1, slot: in[0], number: number{m, -d - 1}}}
+				y := []factor{{slot: in[0], number: number{m, -d - 1}}, {span: 1, slot: in[0], number: number{large, 0}}}
+				for _, z := range [][]factor{x, y} {
+					list = append(list, sum{factors: slices.Clone(z)}, sum{factors: append(slices.Clone(z), factor{span: 2, slot: in[0], number: number{-large, 0}})})
+				}
+			}
+		}
+	}
 	// Numbers halfway between two of the output, and a little more that a shorter sum does not keep.
 	if digits := f.q.s.D.Info().MantissaBits; digits < 23 && len(in) > 3 {
 		for d := digits + 2; d <= digits+24; d++ {

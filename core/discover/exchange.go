@@ -138,10 +138,13 @@ type sum struct {
 	start   uint64
 }
 
-// laneOf is where the positions of a chain are: of each span that has all its members, in order.
-type lane struct{ spans [][]int }
+// lane is where the positions of a chain are: of each span that has all its members, in order. steps counts the others too.
+type lane struct {
+	spans [][]int
+	steps int
+}
 
-// lanes gives the accumulator of a tree with the most whole spans.
+// longest gives the accumulator of a tree with the most whole spans.
 func longest(t *plan.Tree, s *step.Params) lane {
 	var best lane
 	var walk func(t *plan.Tree)
@@ -154,6 +157,7 @@ func longest(t *plan.Tree, s *step.Params) lane {
 		}
 		var l lane
 		for _, r := range t.Chain {
+			l.steps += ceilDiv(r.Len(), s.Span())
 			var span []int
 			for k := r.Start; k < r.Stop && len(l.spans) < 64; k += r.Stride() {
 				if span = append(span, k); len(span) == s.Span() {
@@ -194,7 +198,9 @@ func (f *finder) askSums(about string, s *step.Params, list []sum) (*exchange, e
 	if err != nil {
 		return nil, err
 	}
-	// The same sums as rows of a small multiplication whose K is the spans used.
+	// The same sums as rows of a small multiplication whose K is the spans used, and some more: a step with nothing to add may
+	// still cut its accumulator.
+	used = min(used+3, max(f.lane.steps, used))
 	n, k := len(kept), max(used, 1)*span
 	sizeA, sizeB := sig.A.Info().Bytes, sig.B.Info().Bytes
 	a, b := make([]byte, n*k*sizeA), make([]byte, n*k*sizeB) // B by columns

@@ -53,7 +53,8 @@ func (e *explicitly) chain(j *join) (groups [][]int, ok bool) {
 			if j.position == start {
 				return groups, true
 			}
-			return append([][]int{{j.position}}, groups...), true
+			groups = append([][]int{{j.position}}, groups...)
+			return groups, e.step.Group > 1 || even(groups)
 		}
 		var rest *join
 		var group []int
@@ -63,8 +64,18 @@ func (e *explicitly) chain(j *join) (groups [][]int, ok bool) {
 				group = append(group, p.position)
 			case rest == nil:
 				rest = p
+			case e.after():
 			default:
 				return nil, false
+			}
+		}
+		if e.after() && rest != nil && len(j.parts) == 2 {
+			x, y := j.parts[0], j.parts[1]
+			if y.least() < x.least() {
+				x, y = y, x
+			}
+			if all, single := y.single(); single {
+				rest, group = x, all
 			}
 		}
 		slices.Sort(group)
@@ -76,7 +87,8 @@ func (e *explicitly) chain(j *join) (groups [][]int, ok bool) {
 				if len(group) != 2 {
 					return nil, false
 				}
-				return append([][]int{group[:1], group[1:]}, groups...), true
+				groups = append([][]int{group[:1], group[1:]}, groups...)
+				return groups, even(groups)
 			}
 			if len(group) > e.step.Group {
 				return nil, false
@@ -87,8 +99,41 @@ func (e *explicitly) chain(j *join) (groups [][]int, ok bool) {
 			return nil, false
 		}
 		groups = append([][]int{group}, groups...)
+		if e.step.Group == 1 && !even(groups) { // rather a sum of one product that is merged
+			return nil, false
+		}
 		j = rest
 	}
+}
+
+// after tells whether the step adds the accumulator to the sum of its products.
+func (e *explicitly) after() bool {
+	return e.step.Kind == step.CDNA3 && !e.step.Interleaved || e.step.Kind == step.Converted && e.step.InstructionK == 0
+}
+
+// single gives the positions of an event of single summands, or of one.
+func (j *join) single() ([]int, bool) {
+	if j.leaf() {
+		return []int{j.position}, j.position != start
+	}
+	var list []int
+	for _, p := range j.parts {
+		if !p.leaf() || p.position == start {
+			return nil, false
+		}
+		list = append(list, p.position)
+	}
+	return list, true
+}
+
+// even tells whether groups of one product are in even, ascending steps.
+func even(groups [][]int) bool {
+	for i := 2; i < len(groups); i++ {
+		if groups[i][0]-groups[i-1][0] != groups[1][0]-groups[0][0] {
+			return false
+		}
+	}
+	return len(groups) < 2 || groups[1][0] > groups[0][0]
 }
 
 // rangesOf are runs of k whose groups are these. A group that is no run in even steps cannot be written so; the caller

@@ -118,8 +118,8 @@ func sliced(k, width int, of plan.Plan, merge plan.Merge) plan.Plan {
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
-// folds are the ways in which n lanes are added.
-func folds(n int) [][]plan.Fold {
+// folds are the ways in which n lanes are added, the usual ones alone where few is true.
+func folds(n int, few bool) [][]plan.Fold {
 	list := [][]plan.Fold{plan.Forward()}
 	if n > 2 {
 		list = append(list, plan.CountDown(n))
@@ -127,7 +127,11 @@ func folds(n int) [][]plan.Fold {
 			list = append(list, plan.Neighbours(n))
 		}
 	}
-	for to := 2; to*2 <= n && to <= 64; to++ {
+	most := 64
+	if few {
+		most = 4
+	}
+	for to := 2; to*2 <= n && to <= most; to++ {
 		list = append(list, []plan.Fold{{To: to}, {To: 1}})
 		if n%to == 0 {
 			list = append(list, []plan.Fold{{To: to, Adjacent: true}, {To: 1}})
@@ -212,6 +216,9 @@ func plans(k int, f format.Format, seen []earlier, nested bool, try func(plan.Pl
 			return
 		}
 	}
+	if nested && !slicesOf(k, widths, merge, fits, try) {
+		return
+	}
 	// k in lanes, and inside each lane a chain or one that restarts.
 	ok := lanesOf(k, fits, func(count, run int, isWhole bool) bool {
 		deal := func(of plan.Plan, f []plan.Fold) plan.Plan {
@@ -233,7 +240,7 @@ func plans(k int, f format.Format, seen []earlier, nested bool, try func(plan.Pl
 				inner = append(inner, plan.Dealt(vector, 1, plan.Plain(), plan.Forward(), merge))
 			}
 		}
-		for _, f := range folds(count) {
+		for _, f := range folds(count, nested) {
 			if !offer(inner, func(p plan.Plan) plan.Plan { return deal(p, f) }) {
 				return false
 			}
@@ -274,13 +281,16 @@ func plans(k int, f format.Format, seen []earlier, nested bool, try func(plan.Pl
 			}
 		}
 	}
-	// Slices, and in each lanes or an accumulator that restarts.
+}
+
+// slicesOf are slices, and in each lanes or an accumulator that restarts.
+func slicesOf(k int, widths []int, merge plan.Merge, fits func(part func(k int) int) bool, try func(plan.Plan) bool) bool {
 	for _, width := range widths {
 		for _, interval := range []int{4, 8, 16, 32, 64, 128, 256, 512} {
 			if interval < width && fits(func(k int) int { return k/width<<20 + k%width/interval }) {
 				of := plan.Plan{Promote: &plan.Promote{Interval: interval, Of: ptr(plan.Plain()), Merge: merge}}
 				if !try(sliced(k, width, of, merge)) {
-					return
+					return false
 				}
 			}
 		}
@@ -288,7 +298,7 @@ func plans(k int, f format.Format, seen []earlier, nested bool, try func(plan.Pl
 			return fits(func(k int) int { return k/width<<20 + part(k%width) })
 		}
 		if !lanesOf(min(width, 4096), inSlice, func(count, run int, isWhole bool) bool {
-			for _, f := range folds(count) {
+			for _, f := range folds(count, true) {
 				inner := plan.Dealt(count, run, plan.Plain(), f, merge)
 				inner.Lanes.Whole = isWhole
 				if !try(sliced(k, width, inner, merge)) {
@@ -297,9 +307,10 @@ func plans(k int, f format.Format, seen []earlier, nested bool, try func(plan.Pl
 			}
 			return true
 		}) {
-			return
+			return false
 		}
 	}
+	return true
 }
 
 // usual says how usual a number is as a size: by the power of two in it.

@@ -9,11 +9,14 @@ import (
 
 // kinds are the adversarial inputs a profile is held against: those of package cases, and two of this package: special, in
 // which now and then an element is NaN, Inf, zero or subnormal, and edges, powers of two with a few digits, which meet
-// halfway cases often.
-var kinds = []string{"cancel", "wide", "tiny", "normal", "special", "edges", "bits", "sparse"}
+// halfway cases often; and masks, in which large products cancel around small ones, as in the questions about order.
+var kinds = []string{"cancel", "masks", "wide", "edges", "tiny", "normal", "special", "bits", "sparse"}
 
 // operands makes rows of A (m × k) and columns of B (k × n), dense and row-major.
 func operands(fa, fb format.Format, kind string, seed uint64, m, n, k int) (a, b []byte) {
+	if kind == "masks" {
+		return maskInputs(fa, fb, seed, m, n, k)
+	}
 	if kind != "special" && kind != "edges" {
 		ca, cb := counterpart(fa), counterpart(fb)
 		if ca.Valid() && cb.Valid() && ca.Info().Bytes == fa.Info().Bytes && cb.Info().Bytes == fb.Info().Bytes {
@@ -51,6 +54,93 @@ func tidy(f format.Format, x []byte) []byte {
 		store(x[at:], i.Bytes, load(x[at:], i.Bytes)&keep)
 	}
 	return x
+}
+
+// maskInputs has, in each row of A or in each column of B, a few pairs of opposite large numbers and numbers of any size and
+// few digits between them; the other operand is ones and halves.
+func maskInputs(fa, fb format.Format, seed uint64, m, n, k int) (a, b []byte) {
+	r := rand.New(rand.NewPCG(seed, 41))
+	line := func(f format.Format) []uint64 {
+		x := make([]uint64, k)
+		if f.Info().Integer {
+			for i := range x {
+				x[i] = r.Uint64()
+			}
+			return x
+		}
+		low, high := reach(f, false)
+		low, high = max(low, -60), min(high, 40)
+		if f.Info().ExponentBits <= 5 { // sums in f16 are possible
+			high = min(high, 10)
+		}
+		density := 1 + r.IntN(8)
+		top := high - r.IntN((high-low)/2+1)
+		for i := range x {
+			if r.IntN(density) > 0 {
+				continue
+			}
+			digits := int64(1 + 2*r.IntN(4))
+			if digits > 1<<f.Info().MantissaBits {
+				digits = 1
+			}
+			x[i], _ = number{digits * int64(1-2*r.IntN(2)), low + r.IntN(top-low+1)}.bits(f)
+		}
+		for range 1 + r.IntN(3) {
+			i, j := r.IntN(k), r.IntN(k)
+			if i != j {
+				e := top - r.IntN(4)
+				x[i], _ = power(f, e, r.IntN(2) == 0)
+				x[j] = x[i] ^ 1<<(f.Info().Bits-1)
+			}
+		}
+		return x
+	}
+	other := func(f format.Format) uint64 {
+		if f.Info().Integer {
+			return r.Uint64()
+		}
+		bits, _ := power(f, -r.IntN(2), false)
+		return bits
+	}
+	sizeA, sizeB := fa.Info().Bytes, fb.Info().Bytes
+	a, b = make([]byte, m*k*sizeA), make([]byte, k*n*sizeB)
+	inA := r.IntN(2) == 0
+	if m == 1 && n > 1 {
+		inA = false
+	} else if n == 1 && m > 1 {
+		inA = true
+	}
+	for i := range m {
+		var x []uint64
+		if inA {
+			x = line(fa)
+		}
+		for j := range k {
+			v := uint64(0)
+			if inA {
+				v = x[j]
+			} else {
+				v = other(fa)
+			}
+			store(a[(i*k+j)*sizeA:], sizeA, v)
+		}
+	}
+	for i := range n {
+		var x []uint64
+		if !inA {
+			x = line(fb)
+		}
+		for j := range k {
+			v := uint64(0)
+			if !inA {
+				v = x[j]
+			} else {
+				v = other(fb)
+			}
+			store(b[(j*n+i)*sizeB:], sizeB, v)
+		}
+	}
+	return tidy(fa, a), tidy(fb, b)
 }
 
 func elements(f format.Format, kind string, r *rand.Rand, n int) []byte {

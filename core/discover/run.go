@@ -31,6 +31,7 @@ type finder struct {
 	// anyNaN: the box's NaNs have bits that a profile cannot say, so that NaNs are compared as such.
 	anyNaN bool
 	broken string // the first test that nothing explains
+	failed bool   // a profile failed its certificate
 	tried  int
 	ticks  int
 }
@@ -93,23 +94,49 @@ func (f *finder) find() error {
 	if err := f.repeats(); err != nil {
 		return err
 	}
-	var candidates []*profile.Profile
-	var err error
-	if f.q.s.D == format.S32 {
-		candidates = f.integers()
-	} else if candidates, err = f.measured(); err != nil {
-		return err
-	}
+	var suspects []*profile.Profile
 	for _, p := range f.o.Suspects {
 		c := *p
 		c.Epilogue.Out = f.q.s.D
-		candidates = append(candidates, &c)
+		suspects = append(suspects, &c)
 	}
-	if len(candidates) == 0 {
-		f.r.Reason = "no profile explains the answers"
-		return nil
+	if f.q.s.D == format.S32 {
+		return f.settleAll(append(f.integers(), suspects...))
 	}
-	return f.settleAll(candidates)
+	// Where nothing explains the answers, the order is asked again with masks that lose units even in steps of many bits.
+	var firstBest *profile.Profile
+	var firstBroken, firstReason string
+	for _, fine := range bothWays {
+		f.broken, f.r.Best, f.r.Broken, f.r.Reason = "", nil, "", ""
+		candidates, err := f.measured(fine)
+		var odd inconsistent
+		switch {
+		case errors.As(err, &odd):
+			f.r.Reason = odd.what
+			candidates = nil
+		case err != nil:
+			return err
+		}
+		if candidates = append(candidates, suspects...); len(candidates) > 0 {
+			f.broken = ""
+			if err := f.settleAll(candidates); err != nil {
+				return err
+			}
+		}
+		if f.r.Profile != nil || f.failed { // a certificate that failed is not tried for again
+			return nil
+		}
+		if f.r.Reason == "" {
+			f.r.Reason = "no profile explains the answers"
+		}
+		if !fine {
+			firstBest, firstBroken, firstReason = f.r.Best, f.r.Broken, f.r.Reason
+		}
+	}
+	if f.r.Best == nil {
+		f.r.Best, f.r.Broken, f.r.Reason = firstBest, firstBroken, firstReason
+	}
+	return nil
 }
 
 // repeats asks the same again: an answer that changes has no profile.
@@ -140,11 +167,22 @@ func (f *finder) integers() []*profile.Profile {
 }
 
 // measured asks for order and constants, and gives the profiles that they suggest.
-func (f *finder) measured() ([]*profile.Profile, error) {
+func (f *finder) measured(fine bool) ([]*profile.Profile, error) {
 	f.q.phase = "which products come back as they are"
 	var err error
 	if f.masks, err = calibrate(f.q, []int{0}); err != nil {
 		return nil, err
+	}
+	if fine {
+		f.q.phase = "which products come back as they are, further apart"
+		finer, err := f.masks.finer([]int{0})
+		if err != nil {
+			return nil, err
+		}
+		if finer.most == f.masks.most && finer.big == f.masks.big && finer.unit == f.masks.unit {
+			return nil, nil
+		}
+		f.masks = finer
 	}
 	if err := f.whichUsed(); err != nil {
 		return nil, err
@@ -418,7 +456,7 @@ func (f *finder) combine(found []structure, steps []step.Params) ([]*profile.Pro
 		}
 		list = slices.DeleteFunc(list, func(p *profile.Profile) bool { return p == nil })
 	}
-	for i, kind := range []string{"cancel", "cancel", "normal", "wide", "cancel", "edges", "tiny"} {
+	for i, kind := range []string{"cancel", "masks", "cancel", "masks", "normal", "wide", "masks", "edges", "tiny"} {
 		rows, columns := 8, 8
 		if i == 0 {
 			rows, columns = 2, 3
@@ -468,7 +506,7 @@ func (f *finder) settleAll(list []*profile.Profile) error {
 			}
 		}
 		list = unique(all)
-		for i, kind := range []string{"cancel", "normal", "edges", "wide", "cancel", "normal"} {
+		for i, kind := range []string{"cancel", "normal", "edges", "wide", "masks", "normal"} {
 			x, err := f.whole(kind, f.o.Seed+uint64(i)*19+301, 8, 8, addendRandom)
 			if err != nil {
 				return err
