@@ -97,7 +97,7 @@ def signature(record: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises LookupError, TypeError or ValueError for what is no record of a multiplication.
     """
-    if "m" in record and isinstance(record.get("a"), str):
+    if not isinstance(record.get("a"), Mapping):
         record = of_golden(record)
     addend = record.get("c")
     a, b = _tensor(record["a"]), _tensor(record["b"])
@@ -197,7 +197,7 @@ def same_device(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool:
 
     A record does not know all that the profile's key has (the driver); what it names must be the same.
     """
-    if theirs.get("emulated"):
+    if theirs.get("emulated") or mine.get("emulated"):
         return False
     name = "cpu" if theirs.get("device") == "cpu" or not theirs.get("gpu") else "gpu"
     if not theirs.get(name) or theirs[name] != mine.get(name) or (name == "cpu") != ("gpu" not in mine):

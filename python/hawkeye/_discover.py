@@ -19,6 +19,7 @@ from . import _cache as caches
 from . import _errors as errors
 from . import _formats as formats
 from . import _native
+from ._emulate import Running
 from ._formats import E4M3, E5M2, F32, S8, TF32, Format
 from ._profiles import DISCOVERED, Profile, ProfileLike
 from ._profiles import profile as find
@@ -306,6 +307,10 @@ def _asked(
         a = b = F32
         if settings.setdefault("allow_tf32", True) is not True:
             raise errors.ArgumentError('dtype "tf32" is f32 where torch may round it to tf32: leave out allow_tf32.')
+    if TF32 in (a, b) and kind == "numpy":
+        raise errors.ArgumentError(
+            'dtype "tf32" is a setting of torch: ask f32, and let the function round its operands.'
+        )
     given = _addend(op, bias, addend)
     scaled = _choice("scaling", scaling, _SCALINGS)
     _fits(op, batch, m, n, given, scaled, f)
@@ -363,12 +368,15 @@ def prepared(
         where = _device(torch, device)
         make = lambda p: boxes.TorchBox(f, p, where, flags)  # noqa: E731
     box = make(product)
+    emulated = Running.products
     with box.settings():
         given = box.checked(box.blank())
         if framework == "torch":
             told, facts = _flags(product, box), device_facts(box.device)  # type: ignore[union-attr]
         else:
             told, facts = {}, {"device": "cpu", "cpu": _processor(), "numpy": version("numpy")}
+    if framework == "torch" and Running.products > emulated:  # it is not this device that multiplies
+        facts["emulated"] = Running.machine
     gives = formats.parse(given.dtype)
     if out is None and gives is not product.out:
         follows = product.c is not None and not addend_said
@@ -381,7 +389,10 @@ def prepared(
     what = "numpy" if framework == "numpy" else f"torch {facts.get('torch')}"
     cublas = facts.get("nvidia-cublas") or facts.get("nvidia-cublas-cu12")
     library = name or (f"{what}, cuBLAS {cublas}" if cublas and "gpu" in facts else what)
-    return Asked(product, box, told, facts, name, str(facts.get("gpu") or facts.get("cpu") or ""), library)
+    hardware = str(facts.get("gpu") or facts.get("cpu") or "")
+    if "emulated" in facts:
+        hardware += f" as {facts['emulated']}"
+    return Asked(product, box, told, facts, name, hardware, library)
 
 
 def _torch() -> Any:

@@ -97,6 +97,17 @@ def test_found_bias(torch: Any) -> None:
     assert found, str(found)
 
 
+def test_found_emulated(torch: Any, folder: Path) -> None:
+    """What torch does inside of emulate is not what this processor does, and is not kept as that."""
+    with hawkeye.emulate("h200-torch2.11"):
+        found = hawkeye.discover("mm", dtype="f32", flags={"allow_tf32": False}, device="cpu", **QUICK)
+    assert found, str(found)
+    assert found.path is not None
+    assert json.loads(found.path.read_text())["key"]["device"]["emulated"] == "h200-torch2.11"
+    (entry,) = caches.Cache()
+    assert not caches.same_device(entry.key["device"], entry.key["device"])
+
+
 def test_noise_is_not_certified() -> None:
     rng = np.random.default_rng(0)
 
@@ -372,6 +383,7 @@ def identity(a: Any, b: Any) -> Any:
         (identity, {"max_calls": -1}, hawkeye.ArgumentError, "max_calls is -1"),
         (identity, {"seed": -1}, hawkeye.ArgumentError, "seed is -1"),
         (identity, {"threads": -1}, hawkeye.ArgumentError, "threads is -1"),
+        (identity, {"dtype": "tf32"}, hawkeye.ArgumentError, "ask f32"),
         (identity, {"framework": "jax"}, hawkeye.ArgumentError, "'torch' or 'numpy'"),
         (identity, {"flags": {"allow_tf32": True}}, hawkeye.ArgumentError, "flags are settings of torch"),
         (identity, {"device": "cuda"}, hawkeye.ArgumentError, "takes arrays of numpy"),
