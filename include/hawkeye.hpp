@@ -42,7 +42,8 @@ enum class Status : std::int32_t {
     buffer = HAWKEYE_ERROR_BUFFER,
     io = HAWKEYE_ERROR_IO,
     fork = HAWKEYE_ERROR_FORK,
-    internal = HAWKEYE_ERROR_INTERNAL
+    internal = HAWKEYE_ERROR_INTERNAL,
+    device = HAWKEYE_ERROR_DEVICE
 };
 
 // What every call throws: status() says which kind of refusal, what() why.
