@@ -68,6 +68,9 @@ func say(of map[string]string, name string) string {
 func fields(i *Instruction, p *profile.Profile) map[string]string {
 	s := p.Step
 	s.InputRounding = ""
+	if s.Floor != nil && !s.NormalisedTerms && *s.Floor <= lowest(&s) {
+		s.Floor = nil
+	}
 	groups := memberships(s, i.K)
 	s.Group, s.Order, s.InstructionK = 0, "", 0
 	all := map[string]string{"plan": written(p.Plan), "out": p.Epilogue.Out.String(), "form": string(p.Epilogue.Form)}
@@ -91,6 +94,15 @@ func written(of any) string {
 		return err.Error()
 	}
 	return string(text)
+}
+
+// lowest is the least exponent that a term other than zero can have: no alignment asks for a floor below it.
+func lowest(s *step.Params) int {
+	a, b, accumulator := s.A, s.B, s.Result
+	if s.Kind == step.Converted {
+		a, b, accumulator = s.Via, s.Via, s.Partial
+	}
+	return min(a.Info().MinExponent+b.Info().MinExponent, accumulator.Info().MinExponent)
 }
 
 // memberships says which of n products are summed together, in order.

@@ -37,6 +37,8 @@ func TestCompareSaysWhatDiffers(t *testing.T) {
 		{hopper, "mma.m16n8k16.f32.bf16.bf16.f32", "hopper/bf16", func(p *step.Params) { p.Group = 8 }, []string{"groups: 0-7 then 8-15, in the row 0-15"}},
 		{hopper, "mma.m16n8k16.f32.bf16.bf16.f32", "hopper/bf16", func(p *step.Params) { p.Group = 32 }, nil}, // 16 k do not show it
 		{hopper, "mma.m16n8k16.f32.bf16.bf16.f32", "hopper/bf16", func(p *step.Params) { p.Floor = nil }, []string{"exponent_floor: none, in the row -133"}},
+		{hopper, "mma.m16n8k16.f32.f16.f16.f32", "hopper/f16", func(p *step.Params) { p.Floor = nil }, nil}, // no sum is so small
+		{hopper, "mma.m16n8k16.f16.f16.f16.f16", "hopper/f16-f16", func(p *step.Params) { p.Floor = nil }, []string{"exponent_floor: none, in the row -21"}},
 		{hopper, "mma.m16n8k8.f32.tf32.tf32.f32", "hopper/tf32", func(p *step.Params) { p.InputRounding = format.TowardZero }, nil},
 		{ampere, "mma.m16n8k16.f16.f16.f16.f16", "ampere/f16-f16", nil, nil},
 		{hopper, "mma.m16n8k32.f32.e4m3.e4m3.f32", "hopper/e4m3-mma", func(p *step.Params) { p.Order = step.Consecutive },
