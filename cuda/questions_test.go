@@ -157,7 +157,7 @@ func (q *questions) differing(p step.Params, d []byte) (count map[string]int, fi
 
 // severalNaNs says whether a chain that keeps NaN meets more than one, and then which stays. The row takes the accumulator's,
 // then A's, then B's, which for whole kernels nothing contradicts; the f64 instruction takes B's, then the accumulator's, then
-// A's: 114 of 114 elements recorded on an H200, where every other order fails some.
+// A's: 14,849 of 14,849 elements on an H200, where every other order fails some hundreds.
 func severalNaNs(p step.Params, a, b []uint64, c uint64) (several bool, nan uint64) {
 	if !p.KeepNaN {
 		return false, 0
