@@ -107,21 +107,13 @@ func lowest(s *step.Params) int {
 
 // memberships says which of n products are summed together, in order.
 func memberships(s step.Params, n int) string {
-	var order []int
-	for begin := 0; begin < n; begin += s.Span() {
-		for half := range 2 {
-			for k := begin; k < begin+s.Span(); k++ {
-				if s.Order == step.Pairs && (k-begin)%4/2 == half || s.Order != step.Pairs && half == 0 {
-					order = append(order, k)
-				}
-			}
-		}
-	}
 	var groups []string
-	for members := range slices.Chunk(order, max(1, s.Group)) {
-		members = slices.DeleteFunc(slices.Clone(members), func(k int) bool { return k >= n })
-		slices.Sort(members) // inside a group the order makes no difference
-		if len(members) > 0 {
+	for begin := 0; begin < n; begin += s.Span() {
+		for _, members := range s.Groups(min(s.Span(), n-begin)) {
+			slices.Sort(members) // inside a group the order makes no difference
+			for k := range members {
+				members[k] += begin
+			}
 			groups = append(groups, ranges(members))
 		}
 	}
