@@ -15,6 +15,7 @@ func TestDiscoveriesFindTheRow(t *testing.T) {
 	for _, name := range []string{
 		"mma.m16n8k8.f16.f16.f16.f16", "mma.m16n8k16.f32.bf16.bf16.f32", "mma.m16n8k4.f32.tf32.tf32.f32", "mma.m16n8k8.f32.tf32.tf32.f32",
 		"mma.m8n8k4.f64.f64.f64.f64", "mma.m8n8k16.s32.s8.u8.s32", "wgmma.m64n8k16.f32.bf16.bf16",
+		"mma.m16n8k32.f32.e4m3.e4m3.f32", "mma.m16n8k32.f16.e5m2.e5m2.f16", "mma.m16n8k16.f32.e4m3.e5m2.f32", "mma.m16n8k16.f16.e4m3.e4m3.f16",
 	} {
 		if testing.Short() && name != "mma.m16n8k8.f32.tf32.tf32.f32" {
 			continue
@@ -33,10 +34,21 @@ func TestDiscoveriesFindTheRow(t *testing.T) {
 				}
 			})
 			box := func(ctx context.Context, c *discover.Call) error {
-				return gemm.Run(ctx, &gemm.Args{
+				a := &gemm.Args{
 					Profile: p, A: gemm.Dense(c.A, s.A, tiles, i.M, i.K), B: gemm.Dense(c.B, s.B, tiles, i.K, i.N),
 					Start: gemm.Dense(c.C, s.C, tiles, i.M, i.N), D: gemm.Dense(c.D, s.D, tiles, i.M, i.N), Alpha: 1, Beta: 1,
-				})
+				}
+				if c.Wanted == nil {
+					return gemm.Run(ctx, a)
+				}
+				values, err := gemm.Elements(ctx, a, c.Wanted)
+				size := s.D.Info().Bytes
+				for x, at := range c.Wanted {
+					if err == nil {
+						put(c.D[((at.Batch*i.M+at.Row)*i.N+at.Column)*size:], size, values[x])
+					}
+				}
+				return err
 			}
 			result, err := discover.Run(context.Background(), s, box, discover.Options{Elements: 1 << 14})
 			if err != nil {
@@ -49,5 +61,11 @@ func TestDiscoveriesFindTheRow(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 		})
+	}
+}
+
+func put(to []byte, size int, v uint64) {
+	for i := range size {
+		to[i] = byte(v >> (8 * i))
 	}
 }

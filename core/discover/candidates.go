@@ -1,12 +1,12 @@
 package discover
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/hawkeye-audit/hawkeye/core/format"
 	"github.com/hawkeye-audit/hawkeye/core/gemm"
@@ -368,12 +368,29 @@ func unique(list []*profile.Profile) []*profile.Profile {
 // cut bounds a list.
 func cut[T any](list []T, n int) []T { return list[:min(len(list), n)] }
 
+// tick reports about ten times a second, however long what is between two calls of it takes.
 func (f *finder) tick() error {
-	if f.ticks++; f.ticks%64 != 0 {
+	now := time.Now()
+	if now.Sub(f.ticked) < 100*time.Millisecond {
 		return nil
 	}
-	if f.ctx.Err() != nil {
-		return context.Cause(f.ctx)
-	}
+	f.ticked = now
 	return f.q.report()
+}
+
+// elementsOf is the answers that a profile gives, with reports meanwhile.
+func (f *finder) elementsOf(x *exchange, p *profile.Profile) ([]uint64, error) {
+	x.args.Profile = p
+	var values []uint64
+	for at := range slices.Chunk(x.at, 256) {
+		if err := f.tick(); err != nil {
+			return nil, err
+		}
+		some, err := gemm.Elements(f.ctx, x.args, at)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, some...)
+	}
+	return values, nil
 }

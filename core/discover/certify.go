@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hawkeye-audit/hawkeye/core/gemm"
 	"github.com/hawkeye-audit/hawkeye/core/profile"
 )
 
@@ -42,8 +41,7 @@ func (f *finder) certify(p *profile.Profile) error {
 		if err != nil {
 			return err
 		}
-		x.args.Profile = p
-		got, err := gemm.Elements(f.ctx, x.args, x.at)
+		got, err := f.elementsOf(x, p)
 		if err != nil {
 			return err
 		}

@@ -34,6 +34,7 @@ func (f *finder) settle(about string, list []sum, variants []step.Params) ([]ste
 			valid = append(valid, v)
 		}
 	}
+	f.sums = append(f.sums, x)
 	f.tried += len(valid)
 	best, most, err := x.best(f, len(valid), func(i int) []*profile.Profile {
 		var list []*profile.Profile
@@ -53,6 +54,44 @@ func (f *finder) settle(about string, list []sum, variants []step.Params) ([]ste
 		found[i] = valid[at]
 	}
 	return found, nil
+}
+
+// catalogued puts the steps of the catalogue first that differ from what was found only in what nothing has told: the floor of
+// an alignment that no operand reaches, for example.
+func (f *finder) catalogued(found []step.Params) ([]step.Params, error) {
+	if len(found) == 0 || f.broken != "" {
+		return found, nil
+	}
+	var rows []step.Params
+	for _, entry := range step.Catalogue() {
+		p, q := entry.Params, found[0]
+		if p.Kind == q.Kind && p.A == q.A && p.B == q.B && p.InputRounding == q.InputRounding && p.Group == q.Group && p.Fraction == q.Fraction && p.Result == q.Result {
+			rows = append(rows, p)
+		}
+	}
+	for _, x := range f.sums {
+		var kept []step.Params
+		for _, p := range rows {
+			_, n, err := x.best(f, 1, func(int) []*profile.Profile {
+				var list []*profile.Profile
+				for _, form := range f.forms(&p) {
+					list = append(list, f.profileOf(p, plan.Plain(), form))
+				}
+				return list
+			})
+			if err != nil {
+				return nil, err
+			}
+			if n == len(x.want) {
+				kept = append(kept, p)
+			}
+		}
+		rows = kept
+	}
+	if len(rows) > 0 && rows[0].Floor != nil && found[0].Floor == nil {
+		f.note("least exponent of alignment", fmt.Sprintf("none that operands and output of these formats show; %d, as the catalogue has it", *rows[0].Floor))
+	}
+	return append(rows, found...), nil
 }
 
 // forms are the epilogues that differ where no addend shows: alpha, if it is not 1, may be multiplied in where sums are f16,
@@ -194,6 +233,12 @@ func (f *finder) flushed() (bool, error) {
 		}
 	}
 	return len(answers) > 0, err
+}
+
+// holdsIn says whether every number of narrow is one of wide.
+func holdsIn(wide, narrow format.Format) bool {
+	w, n := wide.Info(), narrow.Info()
+	return w.MantissaBits >= n.MantissaBits && w.MaxExponent >= n.MaxExponent && w.MinExponent <= n.MinExponent
 }
 
 // inputs finds whether f32 operands become tf32, and how.
@@ -384,8 +429,24 @@ func (f *finder) rounding(variants []step.Params) ([]step.Params, error) {
 			}
 		}
 	}
+	apart := []int{2, 5, 9, 12, 16, 20, 23, 24, 25, 27, 29, 31, 33, 35, 37, 39, 41, 44, 48, 52, 53, 54, 60, 70}
+	if f.q.s.Addend == AddendStart { // the accumulator's first value, and products
+		for d := range 60 {
+			for _, m := range []int64{1, 3, 5, 7, -1, -3, -5} {
+				for _, negative := range bothWays {
+					c, _ := power(f.q.s.C, 0, negative)
+					x := []factor{{slot: in[0], number: number{m, -d - 2}}}
+					list = append(list, sum{start: c, factors: x})
+					if len(in) > 1 {
+						y := append(slices.Clone(x), factor{slot: in[1], number: number{1, -d - 6}})
+						list = append(list, sum{start: c, factors: y})
+					}
+				}
+			}
+		}
+	}
 	// Numbers of all signs and far apart, one after the other, and what is left of them.
-	for _, d := range []int{2, 5, 9, 12, 16, 20, 23, 24, 25, 27, 29, 31, 33, 35, 37, 39, 41, 44, 48, 52, 53, 54, 60, 70} {
+	for _, d := range apart {
 		for _, m := range []int64{1, 3, -1, -3} {
 			for _, large := range []int64{1, -1} {
 				x := []factor{{slot: in[0], number: number{large, 0}}, {span: 1, slot: in[0], number: number{m, -d - 1}}}
@@ -432,6 +493,9 @@ func (f *finder) rounding(variants []step.Params) ([]step.Params, error) {
 			}
 			some = vary(some, partials, func(p *step.Params, to format.Format) { p.Partial = to })
 			some = vary(some, roundings, func(p *step.Params, r format.Rounding) { p.PartialRounding = r })
+			if base.A != format.F16 && holdsIn(format.F16, base.A) && holdsIn(format.F16, base.B) {
+				some = vary(some, []format.Format{format.F16, base.Via}, func(p *step.Params, to format.Format) { p.Via = to })
+			}
 		case step.CDNA3:
 			some = slices.DeleteFunc(some, func(p step.Params) bool { return p.ResultFraction != 0 })
 			some = append(some, f.apart(some)...)
@@ -441,7 +505,7 @@ func (f *finder) rounding(variants []step.Params) ([]step.Params, error) {
 		}
 		all = append(all, some...)
 	}
-	if base.Kind == step.FMA || base.Kind == step.CDNA3 {
+	if base.Kind == step.FMA || base.Kind == step.CDNA3 || f.q.s.Addend == AddendStart {
 		list = append(list, f.randomSums(&base, 40)...)
 	}
 	found, err := f.settle("how sums are rounded", list, all)
@@ -803,6 +867,9 @@ func (f *finder) randomSums(s *step.Params, n int) []sum {
 			negative := r.IntN(2) == 1
 			a, b := draw(fa, negative), draw(fb, false)
 			x.factors = append(x.factors, factor{span: used[i][0], slot: used[i][1], given: true, a: a, b: b})
+			if f.q.s.Addend == AddendStart && i == 0 && r.IntN(3) > 0 {
+				x.start = draw(f.q.s.C, r.IntN(2) == 1)
+			}
 			if i+1 < len(used) && r.IntN(8) > 0 { // and its opposite elsewhere
 				i++
 				x.factors = append(x.factors, factor{span: used[i][0], slot: used[i][1], given: true, a: a ^ 1<<(fa.Info().Bits-1), b: b})

@@ -30,10 +30,11 @@ type finder struct {
 	lane  lane
 	// anyNaN: the box's NaNs have bits that a profile cannot say, so that NaNs are compared as such.
 	anyNaN bool
-	broken string // the first test that nothing explains
-	failed bool   // a profile failed its certificate
+	sums   []*exchange // what the constants were found by
+	broken string      // the first test that nothing explains
+	failed bool        // a profile failed its certificate
 	tried  int
-	ticks  int
+	ticked time.Time
 }
 
 // Run finds the profile of a black box. An error is the box's own, the progress callback's or the context's, or says that the
@@ -197,8 +198,15 @@ func (f *finder) measured(fine bool) ([]*profile.Profile, error) {
 	// The simple readings first; where no constants make one of them explain the answers, those that are left.
 	var list []*profile.Profile
 	any := false
-	for _, found := range []func() []structure{func() []structure { return read.family(false) }, func() []structure { return read.family(true) }, read.written} {
-		structures := found()
+	family := func(nested bool) func() ([]structure, error) {
+		return func() ([]structure, error) { return read.family(nested) }
+	}
+	f.q.phase = "which plan has this order"
+	for _, find := range []func() ([]structure, error){family(false), family(true), read.written} {
+		structures, err := find()
+		if err != nil {
+			return nil, err
+		}
 		any = any || len(structures) > 0
 		more, err := f.explain(structures)
 		if err != nil {
@@ -238,14 +246,29 @@ func (f *finder) explain(found []structure) ([]*profile.Profile, error) {
 		if len(f.lane.spans) == 0 { // K is less than a group
 			continue
 		}
-		f.broken = ""
+		f.broken, f.sums = "", nil
 		steps, err := f.constants(alike[0].step)
 		if err != nil {
 			return nil, err
 		}
-		candidates, err := f.combine(distinct(f.used, alike), cut(steps, 6))
+		steps, err = f.catalogued(steps)
 		if err != nil {
 			return nil, err
+		}
+		// The first step that explains the sums, then, if that explains not all, the others.
+		var candidates []*profile.Profile
+		broken := f.broken
+		for _, some := range [][]step.Params{cut(steps, 1), cut(steps, 6)} {
+			if len(some) == 0 || len(some) == 1 && len(candidates) > 0 {
+				break
+			}
+			f.broken = broken
+			if candidates, err = f.combine(distinct(f.used, alike), some); err != nil {
+				return nil, err
+			}
+			if f.broken == "" {
+				break
+			}
 		}
 		if f.broken == "" && len(candidates) > 0 {
 			f.note("order", alike[0].plan.Describe())
@@ -383,7 +406,7 @@ func (f *finder) positions() []int {
 // order asks for the join and reads it.
 func (f *finder) order(positions []int, result format.Format) (*reader, error) {
 	if len(positions) < 2 { // K = 1: any step of one product
-		return newReader(&join{position: 0}, positions, f.used, result), nil
+		return f.reader(&join{position: 0}, positions, result), nil
 	}
 	j, err := findOrder(f.masks, positions)
 	var odd inconsistent
@@ -413,7 +436,13 @@ func (f *finder) order(positions []int, result format.Format) (*reader, error) {
 		}
 		f.masks, j = &other, again
 	}
-	return newReader(j, positions, f.used, result), nil
+	return f.reader(j, positions, result), nil
+}
+
+func (f *finder) reader(j *join, positions []int, result format.Format) *reader {
+	r := newReader(j, positions, f.used, result)
+	r.tick = f.tick
+	return r
 }
 
 func groupWords(s *step.Params) string {

@@ -151,6 +151,7 @@ type reader struct {
 	want      uint64
 	seen      []earlier
 	shape     shape
+	tick      func() error
 }
 
 func newReader(j *join, positions []int, k int, f format.Format) *reader {
@@ -171,13 +172,14 @@ func (r *reader) fits(st *step.Params, tree *plan.Tree) bool {
 }
 
 // family gives the structures of known families, simple ones or those with one rule inside another.
-func (r *reader) family(nested bool) []structure {
+func (r *reader) family(nested bool) ([]structure, error) {
 	most := 64
 	if r.complete { // all that agree are the same order
 		most = 20
 	}
 	const mostTried = 12000
 	var found []structure
+	var stop error
 	for _, st := range r.shape.steps() {
 		if !r.shape.allows(&st) {
 			continue
@@ -189,17 +191,21 @@ func (r *reader) family(nested bool) []structure {
 				found = append(found, structure{st, p, tree})
 				n++
 			}
-			return n < most && tried < mostTried
+			stop = r.tick()
+			return n < most && tried < mostTried && stop == nil
 		})
+		if stop != nil {
+			return nil, stop
+		}
 	}
 	slices.SortStableFunc(found, func(a, b structure) int { return depth(&a.plan) - depth(&b.plan) })
-	return found
+	return found, nil
 }
 
 // written gives the order written out, where all k are known.
-func (r *reader) written() []structure {
+func (r *reader) written() ([]structure, error) {
 	if !r.complete {
-		return nil
+		return nil, nil
 	}
 	var found []structure
 	for _, st := range r.shape.steps() {
@@ -212,7 +218,7 @@ func (r *reader) written() []structure {
 			found = append(found, structure{st, p, tree})
 		}
 	}
-	return found
+	return found, nil
 }
 
 // depth is how many rules stand one inside another.
