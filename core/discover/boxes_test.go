@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sort"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -336,7 +335,6 @@ func TestSyntheticBoxes(t *testing.T) {
 		noisy                  bool
 	}
 	var outcomes []outcome
-	var done atomic.Int64
 	for i := range *boxCount {
 		seed := *boxFirst + i
 		b := randomBox(seed)
@@ -372,7 +370,7 @@ func TestSyntheticBoxes(t *testing.T) {
 			t.Errorf("box %d (%s): no profile and no reason", seed, b.what)
 		}
 		outcomes = append(outcomes, o)
-		done.Add(1)
+		t.Logf("box %d: recovered %v, wrong %v, noisy %v, %d calls, %d questions, %.1f s", seed, o.recovered, o.wrong, o.noisy, o.calls, o.questions, o.seconds)
 	}
 	recovered, wrong, noisy := 0, 0, 0
 	var calls, questions []int
