@@ -53,6 +53,28 @@ int32_t hawkeyeCallProgress(hawkeye_progress progress, void *user, uint64_t done
     return stop;
 }
 
+int32_t hawkeyeCallMatmul(hawkeye_matmul matmul, void *user, const void *a, const void *b, const void *c, void *d,
+                          const float *scale_a, const float *scale_b, uint64_t a_size, uint64_t b_size, uint64_t c_size,
+                          uint64_t d_size, int64_t scale_a_count, int64_t scale_b_count, hawkeye_float_state host) {
+    hawkeye_matmul_call call = {sizeof call, a,      b,      c,      d,      scale_a,       scale_b,
+                                a_size,      b_size, c_size, d_size, scale_a_count, scale_b_count};
+    int32_t stop;
+    set_state(host);
+    stop = matmul(user, &call);
+    set_state(DEFAULT_STATE);
+    return stop;
+}
+
+int32_t hawkeyeCallDiscoverProgress(hawkeye_discover_progress progress, void *user, const char *phase, int64_t calls,
+                                    int64_t questions, int64_t done, int64_t total, hawkeye_float_state host) {
+    hawkeye_discover_state state = {sizeof state, phase, calls, questions, done, total};
+    int32_t stop;
+    set_state(host);
+    stop = progress(user, &state);
+    set_state(DEFAULT_STATE);
+    return stop;
+}
+
 /* ---- loading and forking ----------------------------------------------------------------------------------------- */
 
 static atomic_int forked;
@@ -229,4 +251,42 @@ hawkeye_status hawkeye_set_why(hawkeye_set set, int64_t a, int64_t b, const hawk
 
 hawkeye_status hawkeye_set_free(hawkeye_set set, char *message, size_t message_size) {
     CALL(hawkeyeGoSetFree(set, message, message_size));
+}
+
+hawkeye_status hawkeye_discover(const hawkeye_signature *signature, hawkeye_matmul matmul, void *matmul_user,
+                                const hawkeye_discover_options *options, hawkeye_discovery *discovery, char *message,
+                                size_t message_size) {
+    CALL(hawkeyeGoDiscover((hawkeye_signature *)signature, matmul, matmul_user, (hawkeye_discover_options *)options, host,
+                           discovery, message, message_size));
+}
+
+hawkeye_status hawkeye_discovery_json(hawkeye_discovery discovery, char *buffer, size_t buffer_size, size_t *needed,
+                                      char *message, size_t message_size) {
+    CALL(hawkeyeGoDiscoveryJSON(discovery, buffer, buffer_size, needed, message, message_size));
+}
+
+hawkeye_status hawkeye_discovery_profile(hawkeye_discovery discovery, hawkeye_profile *profile, char *message,
+                                         size_t message_size) {
+    CALL(hawkeyeGoDiscoveryProfile(discovery, profile, message, message_size));
+}
+
+hawkeye_status hawkeye_discovery_free(hawkeye_discovery discovery, char *message, size_t message_size) {
+    CALL(hawkeyeGoDiscoveryFree(discovery, message, message_size));
+}
+
+hawkeye_status hawkeye_cuda_about(int32_t device, char *buffer, size_t buffer_size, size_t *needed, char *message,
+                                  size_t message_size) {
+    CALL(hawkeyeGoCudaAbout(device, buffer, buffer_size, needed, message, message_size));
+}
+
+hawkeye_status hawkeye_cuda_run(int32_t device, const char *instruction, int64_t tiles, const void *a, const void *b,
+                                const void *c, void *d, char *message, size_t message_size) {
+    CALL(hawkeyeGoCudaRun(device, (char *)instruction, tiles, (void *)a, (void *)b, (void *)c, d, message, message_size));
+}
+
+hawkeye_status hawkeye_cuda_discover(int32_t device, const char *instruction, int64_t tiles,
+                                     const hawkeye_discover_options *options, hawkeye_discovery *discovery, char *message,
+                                     size_t message_size) {
+    CALL(hawkeyeGoCudaDiscover(device, (char *)instruction, tiles, (hawkeye_discover_options *)options, host, discovery,
+                               message, message_size));
 }

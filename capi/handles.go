@@ -14,8 +14,9 @@ type handle uint64
 type kind uint8
 
 const (
-	kindProfile kind = 1
-	kindSet     kind = 2
+	kindProfile   kind = 1
+	kindSet       kind = 2
+	kindDiscovery kind = 3
 )
 
 const (

@@ -21,6 +21,29 @@ func findProfile(h C.hawkeye_profile) (*profile.Profile, error) {
 	return nil, fail(statusHandle, "%#x is not the handle of a profile, or the profile was freed", uint64(h))
 }
 
+// mostSuspects bounds a caller's list of profiles; a longer one was counted wrongly.
+const mostSuspects = 1 << 16
+
+// findProfiles converts a caller's list of profiles.
+func findProfiles(what string, list *C.hawkeye_profile, count C.int64_t) ([]*profile.Profile, error) {
+	if count > mostSuspects {
+		return nil, fail(statusArgument, "%s has %d profiles: at most %d are taken", what, int64(count), mostSuspects)
+	}
+	handles, err := copyArray(what, (*uint64)(list), int64(count))
+	if err != nil {
+		return nil, err
+	}
+	var found []*profile.Profile
+	for i, h := range handles {
+		p, err := findProfile(C.hawkeye_profile(h))
+		if err != nil {
+			return nil, fail(statusHandle, "%s[%d]: %v", what, i, err)
+		}
+		found = append(found, p)
+	}
+	return found, nil
+}
+
 //export hawkeyeGoProfileLoad
 func hawkeyeGoProfileLoad(name *C.char, out *C.hawkeye_profile, message *C.char, messageSize C.size_t) C.hawkeye_status {
 	return guard(message, messageSize, func() error {

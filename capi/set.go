@@ -102,6 +102,9 @@ func replayOptions(options *C.hawkeye_replay_options, host C.hawkeye_float_state
 		return o, fail(statusArgument, "options.rows is %d: it cannot be negative", int64(options.rows))
 	}
 	o.Rows = int(options.rows)
+	if o.Suspects, err = findProfiles("options.suspects", options.suspects, options.suspect_count); err != nil {
+		return o, err
+	}
 	o.Progress = progressFunc(options.progress, options.progress_user, host)
 	o.Threads, err = threadCount(options.threads)
 	return o, err

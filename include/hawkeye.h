@@ -49,11 +49,12 @@ enum {
     HAWKEYE_ERROR_FORMAT = 5,      /* an operand's format is not one the profile takes */
     HAWKEYE_ERROR_OVERLAP = 6,     /* the output overlaps an operand or itself */
     HAWKEYE_ERROR_UNSUPPORTED = 7, /* a case whose arithmetic is not known: declined, never guessed */
-    HAWKEYE_ERROR_CANCELLED = 8,   /* the progress callback asked to stop */
+    HAWKEYE_ERROR_CANCELLED = 8,   /* a callback asked to stop */
     HAWKEYE_ERROR_BUFFER = 9,      /* the text buffer is too small; *needed says how large it must be */
     HAWKEYE_ERROR_IO = 10,         /* a file could not be read */
     HAWKEYE_ERROR_FORK = 11,       /* called in a forked child of the process that loaded the library */
-    HAWKEYE_ERROR_INTERNAL = 12    /* a fault of Hawkeye itself; please report the message */
+    HAWKEYE_ERROR_INTERNAL = 12,   /* a fault of Hawkeye itself; please report the message */
+    HAWKEYE_ERROR_DEVICE = 13      /* no driver, no GPU of that number, one without the instruction, or one that failed */
 };
 
 /* Number formats. Sub-byte formats hold one element a byte, in its low bits. */
@@ -277,6 +278,9 @@ typedef struct hawkeye_replay_options {
     int32_t blind;   /* 1: the recorded kernel names and launches are not looked at */
     int64_t rows;    /* of a larger output only so many rows are computed, and compared where elements of them are
                         stored, never the hash; 0: all of it */
+    const hawkeye_profile *suspects; /* discovered profiles of such a multiplication on such a device, tried where the rules'
+                                        own do not make the case exact; NULL for none */
+    int64_t suspect_count;
 } hawkeye_replay_options;
 
 /* hawkeye_set_replay with options; NULL for none. */
@@ -296,17 +300,123 @@ HAWKEYE_API hawkeye_status hawkeye_set_free(hawkeye_set set, char *message, size
 
 /* ---- discovery -------------------------------------------------------------------------------------------------- */
 
-/* A matrix multiplication given as a function: reads dense row-major a (batch x m x k), b (batch x k x n) and, unless
- * NULL, c (batch x m x n), writes dense row-major d (batch x m x n); a return other than 0 stops the discovery. It is
- * called on the thread that started the discovery. No function of this ABI version takes one yet: the type is fixed
- * first so that engines can be written against it. */
+/* Finds the profile of a matrix multiplication that is given as a function, by asking it questions (docs/discover.md), and
+ * holds what it found against fresh inputs. */
+
+typedef int32_t hawkeye_addend;
+enum {
+    HAWKEYE_ADDEND_NONE = 0,
+    HAWKEYE_ADDEND_BIAS = 1, /* n elements, one for each column */
+    HAWKEYE_ADDEND_FULL = 2, /* batch x m x n elements, added to the sum */
+    HAWKEYE_ADDEND_START = 3 /* batch x m x n elements that the accumulators start from: the C of an instruction */
+};
+
+typedef int32_t hawkeye_scaling;
+enum {
+    HAWKEYE_SCALING_NONE = 0,
+    HAWKEYE_SCALING_TENSOR = 1, /* one scale of a and one of b */
+    HAWKEYE_SCALING_ROW = 2     /* one a row of a (m) and one a column of b (n) */
+};
+
+/* What stays the same from one call of a multiplication to the next. */
 typedef struct hawkeye_signature {
-    uint64_t struct_size;
-    hawkeye_format a, b, c, d;
+    uint64_t struct_size; /* sizeof(hawkeye_signature) */
+    hawkeye_format a, b;  /* of the operands as they are handed over */
+    hawkeye_format c;     /* of the addend; 0 where there is none */
+    hawkeye_format d;     /* of the output */
     int64_t batch, m, n, k;
+    double alpha, beta; /* d = alpha a b + beta c; 1 and 1 where nothing is scaled */
+    hawkeye_addend addend;
+    hawkeye_scaling scaling;
 } hawkeye_signature;
-typedef int32_t (*hawkeye_matmul)(void *user, const hawkeye_signature *signature, const void *a, const void *b,
-                                  const void *c, void *d);
+
+/* One multiplication to carry out. Matrices are dense and row-major, each aligned to the size of its elements; nothing of it
+ * may be kept after the callback returns. */
+typedef struct hawkeye_matmul_call {
+    uint64_t struct_size; /* sizeof(hawkeye_matmul_call) in the library's version of this header */
+    const void *a;        /* batch x m x k */
+    const void *b;        /* batch x k x n */
+    const void *c;        /* NULL, n elements (bias) or batch x m x n */
+    void *d;              /* batch x m x n, to be written */
+    const float *scale_a; /* NULL, 1 element (tensor) or m (row) */
+    const float *scale_b; /* NULL, 1 element (tensor) or n (row) */
+    uint64_t a_size, b_size, c_size, d_size; /* in bytes */
+    int64_t scale_a_count, scale_b_count;    /* in elements */
+} hawkeye_matmul_call;
+
+/* The multiplication. It is called on the thread that called hawkeye_discover only, one call after another; it may call the
+ * library. A return other than 0 stops the discovery, which then returns HAWKEYE_ERROR_CANCELLED. */
+typedef int32_t (*hawkeye_matmul)(void *user, const hawkeye_matmul_call *call);
+
+typedef struct hawkeye_discover_state {
+    uint64_t struct_size;     /* sizeof(hawkeye_discover_state) in the library's version of this header */
+    const char *phase;        /* what is being found out, in a few words; valid during the call */
+    int64_t calls, questions; /* calls of the multiplication so far, and questions that they answered */
+    int64_t done, total;      /* elements of the certificate; 0 before it is begun */
+} hawkeye_discover_state;
+
+/* Called on the calling thread, before every multiplication and about ten times a second between them. A return other than 0
+ * stops the discovery, which then returns HAWKEYE_ERROR_CANCELLED. */
+typedef int32_t (*hawkeye_discover_progress)(void *user, const hawkeye_discover_state *state);
+
+typedef struct hawkeye_discover_options {
+    uint64_t struct_size; /* sizeof(hawkeye_discover_options) */
+    int64_t elements;     /* output elements that must agree before a certificate is given; 0: 65,536 */
+    uint64_t seed;        /* makes other inputs of the same kinds */
+    int64_t max_calls;    /* of the multiplication, certificate included; 0: 20,000 */
+    const char *hardware; /* for the provenance of the profile: such as "NVIDIA H200"; NULL for none */
+    const char *library;  /* such as "cuBLAS 13.1.0.3"; NULL for none */
+    const hawkeye_profile *suspects; /* profiles to try beside those that the answers suggest; NULL for none */
+    int64_t suspect_count;
+    hawkeye_discover_progress progress; /* NULL for none */
+    void *progress_user;
+    int32_t threads; /* of the replays; 0: the default */
+    int32_t reserved;
+} hawkeye_discover_options;
+
+/* What a discovery found. Its text stays in the library until it is freed, so that no buffer is too small for it. */
+typedef uint64_t hawkeye_discovery;
+
+/* options may be NULL. HAWKEYE_OK says that the discovery came to its end, not that a profile was found: that is in its text,
+ * with the reason where there is none. */
+HAWKEYE_API hawkeye_status hawkeye_discover(const hawkeye_signature *signature, hawkeye_matmul matmul, void *matmul_user,
+                                            const hawkeye_discover_options *options, hawkeye_discovery *discovery,
+                                            char *message, size_t message_size);
+/* All of it as one JSON object: {"profile","certificate","best","broken","reason","findings","calls","questions","tried",
+ * "seconds"}; docs/discover.md lists every field. */
+HAWKEYE_API hawkeye_status hawkeye_discovery_json(hawkeye_discovery discovery, char *buffer, size_t buffer_size,
+                                                  size_t *needed, char *message, size_t message_size);
+/* The certified profile, a new handle to be freed like any other; HAWKEYE_ERROR_PROFILE with the reason where none was
+ * certified. */
+HAWKEYE_API hawkeye_status hawkeye_discovery_profile(hawkeye_discovery discovery, hawkeye_profile *profile,
+                                                     char *message, size_t message_size);
+HAWKEYE_API hawkeye_status hawkeye_discovery_free(hawkeye_discovery discovery, char *message, size_t message_size);
+
+/* ---- instruction probes ----------------------------------------------------------------------------------------- */
+
+/* Single matrix instructions of an NVIDIA GPU of this machine (docs/instructions.md). The driver's library is opened by the
+ * first of these calls; HAWKEYE_ERROR_DEVICE says what is missing. `device` counts the GPUs that the driver shows, from 0. A
+ * call keeps nothing on the GPU after it returns. */
+
+/* The GPU and its instructions, as JSON: {"device","name","capability","driver","instructions"}, each instruction
+ * {"name","a","b","accumulator","m","n","k","catalogue"}; catalogue: the profile that describes it, "" where none does. */
+HAWKEYE_API hawkeye_status hawkeye_cuda_about(int32_t device, char *buffer, size_t buffer_size, size_t *needed,
+                                              char *message, size_t message_size);
+
+/* Runs an instruction, named as hawkeye_cuda_about has it ("mma.m16n8k16.f32.bf16.bf16.f32"), on so many independent tiles:
+ * d = a b + c. Matrices are dense and row-major and follow one another tile by tile: a m x k, b k x n, c (NULL: zeros) and d
+ * m x n in the accumulator's format. tf32 operands are 32-bit words, all bits of which are handed over. */
+HAWKEYE_API hawkeye_status hawkeye_cuda_run(int32_t device, const char *instruction, int64_t tiles, const void *a,
+                                            const void *b, const void *c, void *d, char *message, size_t message_size);
+
+/* hawkeye_discover with an instruction as the multiplication. `tiles` are run at once, 0 for some 8,192 output elements;
+ * options may be NULL, and without its hardware and library the GPU's and the driver's names stand there. The discovery's
+ * text has in addition {"device","name","capability","driver","instruction","tiles","comparison"}; instruction is as above,
+ * and comparison, absent where no profile was found, {"found","catalogue","equal","differences"} holds the profile against
+ * the catalogue's. Operands of a tf32 instruction are asked as f32. */
+HAWKEYE_API hawkeye_status hawkeye_cuda_discover(int32_t device, const char *instruction, int64_t tiles,
+                                                 const hawkeye_discover_options *options, hawkeye_discovery *discovery,
+                                                 char *message, size_t message_size);
 
 #ifdef __cplusplus
 }

@@ -42,7 +42,8 @@ enum class Status : std::int32_t {
     buffer = HAWKEYE_ERROR_BUFFER,
     io = HAWKEYE_ERROR_IO,
     fork = HAWKEYE_ERROR_FORK,
-    internal = HAWKEYE_ERROR_INTERNAL
+    internal = HAWKEYE_ERROR_INTERNAL,
+    device = HAWKEYE_ERROR_DEVICE
 };
 
 // What every call throws: status() says which kind of refusal, what() why.
@@ -257,9 +258,22 @@ public:
     hawkeye_profile handle() const noexcept { return handle_; }
 
 private:
+    friend class Discovery;
     Profile() = default;
     hawkeye_profile handle_ = 0;
 };
+
+namespace detail {
+
+// The handles of a list of profiles.
+inline std::vector<hawkeye_profile> handles(const std::vector<const Profile *> &profiles) {
+    std::vector<hawkeye_profile> list;
+    for (const Profile *profile : profiles)
+        list.push_back(profile != nullptr ? profile->handle() : 0);
+    return list;
+}
+
+} // namespace detail
 
 // ---- explanations ---------------------------------------------------------------------------------------------------
 
@@ -505,6 +519,8 @@ struct ReplayOptions {
     std::int32_t threads = 0;         // 0: the default
     Progress progress;
     std::int64_t rows = 0;            // how many rows of a larger output are looked at; 0: all
+    // Discovered profiles of such a multiplication on such a device, tried where the rules' own do not make the case exact.
+    std::vector<const Profile *> suspects;
 };
 
 // A set of recorded cases: FILE.jsonl with its FILE.bin beside it. Move only.
@@ -575,6 +591,9 @@ private:
         o.threads = options.threads;
         o.blind = options.blind ? 1 : 0;
         o.rows = options.rows;
+        const auto suspects = detail::handles(options.suspects);
+        o.suspects = suspects.data();
+        o.suspect_count = static_cast<std::int64_t>(suspects.size());
         std::string buffer(std::size_t{1} << 16, '\0');
         std::size_t needed = 0;
         detail::call([&](char *message, std::size_t size) {
@@ -589,6 +608,213 @@ private:
     hawkeye_set handle_ = 0;
     std::int64_t size_ = 0;
 };
+
+// ---- discovery ------------------------------------------------------------------------------------------------------
+
+enum class Addend : std::int32_t {
+    none = HAWKEYE_ADDEND_NONE,
+    bias = HAWKEYE_ADDEND_BIAS,
+    full = HAWKEYE_ADDEND_FULL,
+    start = HAWKEYE_ADDEND_START
+};
+enum class Scaling : std::int32_t {
+    none = HAWKEYE_SCALING_NONE,
+    tensor = HAWKEYE_SCALING_TENSOR,
+    row = HAWKEYE_SCALING_ROW
+};
+
+// What stays the same from one call of a multiplication to the next.
+struct Signature {
+    Format a, b, d;
+    std::int64_t m, n, k;
+    std::int64_t batch = 1;
+    Addend addend = Addend::none;
+    std::optional<Format> c = {}; // of the addend
+    double alpha = 1.0, beta = 1.0;
+    Scaling scaling = Scaling::none;
+};
+
+// One multiplication to carry out; the fields are in hawkeye.h.
+using MatmulCall = hawkeye_matmul_call;
+// Writes call.d; false stops the discovery, which then throws Error with Status::cancelled. What it throws itself leaves
+// discover() as it is.
+using Matmul = std::function<bool(const MatmulCall &call)>;
+
+// How far a discovery is: called on the calling thread about ten times a second; false stops it.
+using DiscoverState = hawkeye_discover_state;
+using DiscoverProgress = std::function<bool(const DiscoverState &state)>;
+
+struct DiscoverOptions {
+    std::int64_t elements = 0;  // that must agree before a certificate is given; 0: 65,536
+    std::uint64_t seed = 0;     // makes other inputs of the same kinds
+    std::int64_t max_calls = 0; // 0: 20,000
+    std::string hardware, library;         // for the provenance of the profile
+    std::vector<const Profile *> suspects; // tried beside those that the answers suggest
+    std::int32_t threads = 0;              // of the replays; 0: the default
+    DiscoverProgress progress;
+};
+
+class Discovery;
+
+namespace detail {
+template <class F> Discovery discovered(const Matmul *matmul, const DiscoverOptions &options, F &&f);
+}
+
+// What a discovery found. Move only.
+class Discovery {
+public:
+    Discovery(Discovery &&other) noexcept : handle_(std::exchange(other.handle_, 0)) {}
+    Discovery &operator=(Discovery &&other) noexcept {
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+    Discovery(const Discovery &) = delete;
+    Discovery &operator=(const Discovery &) = delete;
+    ~Discovery() {
+        if (handle_ != 0)
+            hawkeye_discovery_free(handle_, nullptr, 0);
+    }
+
+    // All of it as one JSON object, whose fields are in docs/discover.md.
+    std::string json() const {
+        return detail::text([&](char *buffer, std::size_t size, std::size_t *needed, char *message, std::size_t n) {
+            return hawkeye_discovery_json(handle_, buffer, size, needed, message, n);
+        });
+    }
+
+    // The certified profile; none where json() has a reason instead.
+    std::optional<Profile> profile() const {
+        Profile p;
+        char message[1024] = "";
+        const hawkeye_status status = hawkeye_discovery_profile(handle_, &p.handle_, message, sizeof message);
+        if (status == HAWKEYE_ERROR_PROFILE)
+            return std::nullopt;
+        if (status != HAWKEYE_OK)
+            throw Error(static_cast<Status>(status), message);
+        return p;
+    }
+
+    // For calls of hawkeye.h. It lives as long as this object; 0 after a move.
+    hawkeye_discovery handle() const noexcept { return handle_; }
+
+private:
+    template <class F>
+    friend Discovery detail::discovered(const Matmul *matmul, const DiscoverOptions &options, F &&f);
+    Discovery() = default;
+    hawkeye_discovery handle_ = 0;
+};
+
+namespace detail {
+
+// The callbacks of a discovery on their way through C: exceptions wait here.
+struct DiscoverRelay {
+    const Matmul *matmul; // null where the library multiplies itself
+    const DiscoverProgress &progress;
+    std::exception_ptr thrown;
+
+    template <class F> std::int32_t run(F &&f) noexcept {
+        try {
+            return f() ? 0 : 1;
+        } catch (...) {
+            thrown = std::current_exception();
+            return 1;
+        }
+    }
+    static std::int32_t multiply(void *user, const hawkeye_matmul_call *call) noexcept {
+        DiscoverRelay &relay = *static_cast<DiscoverRelay *>(user);
+        return relay.run([&] { return (*relay.matmul)(*call); });
+    }
+    static std::int32_t report(void *user, const hawkeye_discover_state *state) noexcept {
+        DiscoverRelay &relay = *static_cast<DiscoverRelay *>(user);
+        return relay.run([&] { return relay.progress(*state); });
+    }
+};
+
+// Calls f(options, relay, discovery, message, message_size), which is one of the library's functions that discover.
+template <class F> Discovery discovered(const Matmul *matmul, const DiscoverOptions &options, F &&f) {
+    check_abi();
+    DiscoverRelay relay{matmul, options.progress, nullptr};
+    const auto suspects = handles(options.suspects);
+    hawkeye_discover_options o{};
+    o.struct_size = sizeof o;
+    o.elements = options.elements;
+    o.seed = options.seed;
+    o.max_calls = options.max_calls;
+    o.hardware = options.hardware.c_str();
+    o.library = options.library.c_str();
+    o.suspects = suspects.data();
+    o.suspect_count = static_cast<std::int64_t>(suspects.size());
+    o.progress = options.progress ? DiscoverRelay::report : nullptr;
+    o.progress_user = &relay;
+    o.threads = options.threads;
+    Discovery found;
+    call([&](char *message, std::size_t size) {
+        const hawkeye_status status = f(o, relay, found.handle_, message, size);
+        if (relay.thrown)
+            std::rethrow_exception(relay.thrown);
+        return status;
+    });
+    return found;
+}
+
+} // namespace detail
+
+// Finds the profile of a matrix multiplication by asking it questions, and certifies it.
+inline Discovery discover(const Signature &signature, const Matmul &matmul, const DiscoverOptions &options = {}) {
+    hawkeye_signature s{};
+    s.struct_size = sizeof s;
+    s.a = static_cast<hawkeye_format>(signature.a);
+    s.b = static_cast<hawkeye_format>(signature.b);
+    s.c = signature.c ? static_cast<hawkeye_format>(*signature.c) : 0;
+    s.d = static_cast<hawkeye_format>(signature.d);
+    s.batch = signature.batch;
+    s.m = signature.m;
+    s.n = signature.n;
+    s.k = signature.k;
+    s.alpha = signature.alpha;
+    s.beta = signature.beta;
+    s.addend = static_cast<hawkeye_addend>(signature.addend);
+    s.scaling = static_cast<hawkeye_scaling>(signature.scaling);
+    return detail::discovered(&matmul, options, [&](const hawkeye_discover_options &o, detail::DiscoverRelay &relay,
+                                                    hawkeye_discovery &found, char *message, std::size_t size) {
+        return hawkeye_discover(&s, matmul ? detail::DiscoverRelay::multiply : nullptr, &relay, &o, &found, message, size);
+    });
+}
+
+// ---- instruction probes ---------------------------------------------------------------------------------------------
+
+// Single matrix instructions of an NVIDIA GPU of this machine: docs/instructions.md. Error with Status::device says what is
+// missing. `device` counts the GPUs that the driver shows.
+namespace cuda {
+
+// The GPU and its instructions as one JSON object, whose fields are in hawkeye.h.
+inline std::string about(std::int32_t device = 0) {
+    detail::check_abi();
+    return detail::text([&](char *buffer, std::size_t size, std::size_t *needed, char *message, std::size_t n) {
+        return hawkeye_cuda_about(device, buffer, size, needed, message, n);
+    });
+}
+
+// Runs an instruction on tiles: d = a b + c, dense and row-major, tile after tile; a null c is zeros.
+inline void run(const std::string &instruction, std::int64_t tiles, const void *a, const void *b, const void *c, void *d,
+                std::int32_t device = 0) {
+    detail::check_abi();
+    detail::call([&](char *message, std::size_t size) {
+        return hawkeye_cuda_run(device, instruction.c_str(), tiles, a, b, c, d, message, size);
+    });
+}
+
+// Finds the profile of an instruction and holds it against the catalogue's. Of the options, empty names stand for the
+// GPU's and the driver's; tiles are run at once, 0 for the default.
+inline Discovery discover(const std::string &instruction, const DiscoverOptions &options = {}, std::int32_t device = 0,
+                          std::int64_t tiles = 0) {
+    return detail::discovered(nullptr, options, [&](const hawkeye_discover_options &o, detail::DiscoverRelay &,
+                                                    hawkeye_discovery &found, char *message, std::size_t size) {
+        return hawkeye_cuda_discover(device, instruction.c_str(), tiles, &o, &found, message, size);
+    });
+}
+
+} // namespace cuda
 
 } // namespace hawkeye
 #endif // HAWKEYE_HPP

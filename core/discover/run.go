@@ -1,12 +1,582 @@
 package discover
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hawkeye-audit/hawkeye/core/format"
+	"github.com/hawkeye-audit/hawkeye/core/plan"
+	"github.com/hawkeye-audit/hawkeye/core/profile"
+	"github.com/hawkeye-audit/hawkeye/core/step"
+)
+
+// Defaults of Options.
+const (
+	DefaultElements = 1 << 16
+	DefaultMaxCalls = 20000
+)
+
+// finder is one discovery.
+type finder struct {
+	ctx   context.Context
+	q     *asker
+	o     *Options
+	r     *Result
+	masks *masks
+	used  int // the k that take part: 0 to used-1
+	lane  lane
+	// anyNaN: the box's NaNs have bits that a profile cannot say, so that NaNs are compared as such.
+	anyNaN bool
+	broken string // the first test that nothing explains
+	failed bool   // a profile failed its certificate
+	tried  int
+	ticks  int
+}
 
 // Run finds the profile of a black box. An error is the box's own, the progress callback's or the context's, or says that the
 // signature makes no sense; that no profile fits is no error but stands in the result.
 func Run(ctx context.Context, s Signature, box Box, o Options) (*Result, error) {
+	began := time.Now()
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	return &Result{Reason: "not written yet"}, nil
+	if o.MaxCalls <= 0 {
+		o.MaxCalls = DefaultMaxCalls
+	}
+	if o.Elements <= 0 {
+		o.Elements = DefaultElements
+	}
+	if o.Now.IsZero() {
+		o.Now = began
+	}
+	if s.Addend == AddendNone {
+		s.Beta = 1
+	}
+	q, err := newAsker(ctx, &s, box, &o)
+	if err != nil {
+		return nil, err
+	}
+	f := &finder{ctx: ctx, q: q, o: &o, r: &Result{Findings: []Finding{}}}
+	err = f.find()
+	var odd inconsistent
+	switch {
+	case errors.Is(err, errTooManyCalls):
+		f.r.Reason = fmt.Sprintf("%d calls of the multiplication were allowed and are used up (while asking: %s)", o.MaxCalls, q.phase)
+	case errors.As(err, &odd):
+		f.r.Reason = odd.what
+	case err != nil:
+		return nil, err
+	}
+	f.r.Calls, f.r.Questions, f.r.Tried, f.r.Seconds = q.calls, q.questions, f.tried, time.Since(began).Seconds()
+	if f.r.Profile != nil {
+		f.r.Best = nil
+	} else if f.r.Broken == "" {
+		f.r.Broken = f.broken
+	}
+	return f.r, nil
+}
+
+// note writes a finding down; a later answer to the same question replaces an earlier one.
+func (f *finder) note(about, answer string) {
+	for i := range f.r.Findings {
+		if f.r.Findings[i].About == about {
+			f.r.Findings[i].Answer = answer
+			return
+		}
+	}
+	f.r.Findings = append(f.r.Findings, Finding{about, answer})
+}
+
+func (f *finder) find() error {
+	if err := f.repeats(); err != nil {
+		return err
+	}
+	var suspects []*profile.Profile
+	for _, p := range f.o.Suspects {
+		c := *p
+		c.Epilogue.Out = f.q.s.D
+		suspects = append(suspects, &c)
+	}
+	if f.q.s.D == format.S32 {
+		return f.settleAll(append(f.integers(), suspects...))
+	}
+	// Where nothing explains the answers, the order is asked again with masks that lose units even in steps of many bits.
+	var firstBest *profile.Profile
+	var firstBroken, firstReason string
+	for _, fine := range bothWays {
+		f.broken, f.r.Best, f.r.Broken, f.r.Reason = "", nil, "", ""
+		candidates, err := f.measured(fine)
+		var odd inconsistent
+		switch {
+		case errors.As(err, &odd):
+			f.r.Reason = odd.what
+			candidates = nil
+		case err != nil:
+			return err
+		}
+		if candidates = append(candidates, suspects...); len(candidates) > 0 {
+			f.broken = ""
+			if err := f.settleAll(candidates); err != nil {
+				return err
+			}
+		}
+		if f.r.Profile != nil || f.failed { // a certificate that failed is not tried for again
+			return nil
+		}
+		if f.r.Reason == "" {
+			f.r.Reason = "no profile explains the answers"
+		}
+		if !fine {
+			firstBest, firstBroken, firstReason = f.r.Best, f.r.Broken, f.r.Reason
+		}
+	}
+	if f.r.Best == nil {
+		f.r.Best, f.r.Broken, f.r.Reason = firstBest, firstBroken, firstReason
+	}
+	return nil
+}
+
+// repeats asks the same again: an answer that changes has no profile.
+func (f *finder) repeats() error {
+	f.q.phase = "whether answers repeat"
+	for i, kind := range []string{"cancel", "normal"} {
+		x, call, err := f.wholeCall(kind, f.o.Seed+uint64(i)+900, 16, 16, addendRandom)
+		if err != nil {
+			return err
+		}
+		for range 3 {
+			if err := f.q.callWith(call); err != nil {
+				return err
+			}
+			if !slices.Equal(f.q.read(call.Wanted), x.want) {
+				return inconsistent{"the same operands gave other bits when asked again: the order of its sums changes from call to call, or its rounding is random"}
+			}
+		}
+	}
+	return nil
+}
+
+// integers are the profiles of integer products.
+func (f *finder) integers() []*profile.Profile {
+	f.note("operands", fmt.Sprintf("%v and %v, exact", f.q.s.A, f.q.s.B))
+	s := step.Params{Kind: step.Integer, A: f.q.s.A, B: f.q.s.B, Group: 32, Result: format.S32}
+	return []*profile.Profile{f.profileOf(s, plan.Plain(), profile.FormAdd)}
+}
+
+// measured asks for order and constants, and gives the profiles that they suggest.
+func (f *finder) measured(fine bool) ([]*profile.Profile, error) {
+	f.q.phase = "which products come back as they are"
+	var err error
+	if f.masks, err = calibrate(f.q, []int{0}); err != nil {
+		return nil, err
+	}
+	if fine {
+		f.q.phase = "which products come back as they are, further apart"
+		finer, err := f.masks.finer([]int{0})
+		if err != nil {
+			return nil, err
+		}
+		if finer.most == f.masks.most && finer.big == f.masks.big && finer.unit == f.masks.unit {
+			return nil, nil
+		}
+		f.masks = finer
+	}
+	if err := f.whichUsed(); err != nil {
+		return nil, err
+	}
+	positions := f.positions()
+	f.q.phase = "the order of the sum"
+	result := f.results()[0]
+	read, err := f.order(positions, result)
+	if err != nil {
+		return nil, err
+	}
+	// The simple readings first; where no constants make one of them explain the answers, those that are left.
+	var list []*profile.Profile
+	any := false
+	for _, found := range []func() []structure{func() []structure { return read.family(false) }, func() []structure { return read.family(true) }, read.written} {
+		structures := found()
+		any = any || len(structures) > 0
+		more, err := f.explain(structures)
+		if err != nil {
+			return nil, err
+		}
+		if list = append(list, more...); len(more) > 0 && f.broken == "" {
+			list = more
+			break
+		}
+	}
+	if !any {
+		text := read.join.String()
+		const most = 400
+		if len(text) > most {
+			text = text[:most] + " …"
+		}
+		f.r.Broken = "the order of the sum: " + text
+		return nil, inconsistent{"no order that a profile can say has the summands meet as they do: " + text}
+	}
+	return list, nil
+}
+
+// explain finds the constants of structures, kind of step by kind, until one of them explains all answers.
+func (f *finder) explain(found []structure) ([]*profile.Profile, error) {
+	var list []*profile.Profile
+	for len(found) > 0 {
+		var alike, others []structure
+		for _, x := range found {
+			if sameShape(&x.step, &found[0].step) {
+				alike = append(alike, x)
+			} else {
+				others = append(others, x)
+			}
+		}
+		found = others
+		f.lane = longest(alike[0].tree, &alike[0].step)
+		if len(f.lane.spans) == 0 { // K is less than a group
+			continue
+		}
+		f.broken = ""
+		steps, err := f.constants(alike[0].step)
+		if err != nil {
+			return nil, err
+		}
+		candidates, err := f.combine(distinct(f.used, alike), cut(steps, 6))
+		if err != nil {
+			return nil, err
+		}
+		if f.broken == "" && len(candidates) > 0 {
+			f.note("order", alike[0].plan.Describe())
+			f.note("group", groupWords(&alike[0].step))
+			return candidates, nil
+		}
+		list = append(list, candidates...)
+	}
+	return list, nil
+}
+
+func sameShape(a, b *step.Params) bool {
+	return a.Kind == b.Kind && a.Group == b.Group && a.Order == b.Order && a.InstructionK == b.InstructionK && a.Interleaved == b.Interleaved
+}
+
+// whichUsed finds k whose products the sum leaves out.
+func (f *finder) whichUsed() error {
+	f.q.phase = "which k take part"
+	s := f.q.s
+	m := f.masks
+	unused := []int{}
+	count := func(sets [][]int) ([]bool, error) {
+		var list []question
+		for _, set := range sets {
+			t := m.sides.new()
+			for _, k := range set {
+				if !t.add(k, m.unit, false) {
+					return nil, inconsistent{"internal fault: a unit does not fit the format"}
+				}
+			}
+			list = append(list, t.question())
+		}
+		answers, err := f.q.ask(list)
+		if err != nil {
+			return nil, err
+		}
+		whole := make([]bool, len(sets))
+		for i, a := range answers {
+			n, ok := m.left(a, len(sets[i]), false)
+			whole[i] = ok && n == len(sets[i])
+		}
+		return whole, nil
+	}
+	var sets [][]int
+	size := min(m.most, 64)
+	for from := 0; from < s.K; from += size {
+		var set []int
+		for k := from; k < min(from+size, s.K); k++ {
+			set = append(set, k)
+		}
+		sets = append(sets, set)
+	}
+	for len(sets) > 0 {
+		whole, err := count(sets)
+		if err != nil {
+			return err
+		}
+		var next [][]int
+		for i, set := range sets {
+			switch {
+			case whole[i]:
+			case len(set) == 1:
+				unused = append(unused, set[0])
+			default:
+				next = append(next, set[:len(set)/2], set[len(set)/2:])
+			}
+		}
+		sets = next
+	}
+	slices.Sort(unused)
+	f.used = s.K - len(unused)
+	if len(unused) == 0 {
+		return nil
+	}
+	if unused[0] != f.used {
+		return inconsistent{fmt.Sprintf("%d of the %d products do not come back as they are, k = %d among them", len(unused), s.K, unused[0])}
+	}
+	f.note("dropped", fmt.Sprintf("the last %d of %d products are missing from the sum", len(unused), s.K))
+	return nil
+}
+
+// positions are the k whose order is asked: all of few, else those where structure is likely to show.
+func (f *finder) positions() []int {
+	var list []int
+	k := f.used
+	if f.q.s.Addend == AddendStart {
+		list = append(list, start)
+	}
+	most := 256
+	if f.masks.most >= 1024 || f.q.s.M*f.q.s.Batch >= 256 || f.q.s.N*f.q.s.Batch >= 256 {
+		most = 640
+	}
+	if k <= most {
+		for i := range k {
+			list = append(list, i)
+		}
+		return list
+	}
+	in := map[int]bool{}
+	add := func(at int) {
+		if at >= 0 && at < k && !in[at] && len(in) < 250 {
+			in[at] = true
+		}
+	}
+	for i := range 72 {
+		add(i)
+	}
+	for i := range 20 {
+		add(k - 1 - i)
+	}
+	for d := 128; d < k; d *= 2 {
+		for _, at := range []int{-1, 0, 1} {
+			add(d + at)
+		}
+		add(d + d/2)
+		add(d + 16)
+	}
+	for parts := 2; parts <= 16; parts++ {
+		w := ceilDiv(ceilDiv(k, 64), parts) * 64
+		for i := 1; i < parts && i < 4; i++ {
+			add(i*w - 1)
+			add(i * w)
+		}
+	}
+	for i := uint64(0); len(in) < min(250, k); i++ {
+		add(int(hashOf(i) % uint64(k)))
+	}
+	for at := range in {
+		list = append(list, at)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// order asks for the join and reads it.
+func (f *finder) order(positions []int, result format.Format) (*reader, error) {
+	if len(positions) < 2 { // K = 1: any step of one product
+		return newReader(&join{position: 0}, positions, f.used, result), nil
+	}
+	j, err := findOrder(f.masks, positions)
+	var odd inconsistent
+	if err != nil && !errors.As(err, &odd) {
+		return nil, err
+	}
+	if err != nil || shapeOf(j).exact { // units not lost in X: with more room between them they may be
+		wider, wideErr := f.masks.wider([]int{0})
+		if wideErr != nil {
+			return nil, wideErr
+		}
+		if wider != nil {
+			again, againErr := findOrder(wider, positions)
+			if againErr == nil {
+				f.masks, j, err = wider, again, nil
+			} else if !errors.As(againErr, &odd) {
+				return nil, againErr
+			}
+		}
+	}
+	if err != nil {
+		other := *f.masks
+		other.unitNegative = true
+		again, againErr := findOrder(&other, positions)
+		if againErr != nil {
+			return nil, err
+		}
+		f.masks, j = &other, again
+	}
+	return newReader(j, positions, f.used, result), nil
+}
+
+func groupWords(s *step.Params) string {
+	text := fmt.Sprintf("%d products at once", s.Group)
+	if s.Group == 1 {
+		text = "one product after another"
+	}
+	if s.Order == step.Pairs {
+		text += fmt.Sprintf(", of %d consecutive k first those with k mod 4 < 2", s.InstructionK)
+	}
+	if s.Kind == step.Exact {
+		text += ", summed without error"
+	}
+	return text
+}
+
+// combine makes candidates of structures and steps, and sifts them by inputs without an addend, then by zeros.
+func (f *finder) combine(found []structure, steps []step.Params) ([]*profile.Profile, error) {
+	if len(steps) == 0 {
+		return nil, nil
+	}
+	var list []*profile.Profile
+	for _, x := range found {
+		plans := f.merges(x.plan, steps[0].Result)
+		if f.q.s.Scaling == profile.ScalingNone && f.q.s.Alpha == 1 {
+			plans = append(plans, serials(x.plan)...)
+		}
+		for _, p := range plans {
+			for _, st := range steps {
+				for _, form := range f.forms(&st) {
+					list = append(list, f.profileOf(st, p, form))
+				}
+			}
+		}
+	}
+	list = unique(list)
+	if f.used < f.q.s.K {
+		for i, p := range list {
+			list[i] = f.dropping(p)
+		}
+		list = slices.DeleteFunc(list, func(p *profile.Profile) bool { return p == nil })
+	}
+	for i, kind := range []string{"cancel", "masks", "cancel", "masks", "normal", "wide", "masks", "edges", "tiny"} {
+		rows, columns := 8, 8
+		if i == 0 {
+			rows, columns = 2, 3
+		}
+		x, err := f.whole(kind, f.o.Seed+uint64(i)*17+1, rows, columns, addendZero)
+		if err != nil {
+			return nil, err
+		}
+		x.anyZero = true
+		if list, err = f.sift(x, list); err != nil {
+			return nil, err
+		}
+	}
+	return cut(list, 64), nil
+}
+
+// dropping is a profile for fewer k as one that leaves the last ones out; nil where that cannot be said.
+func (f *finder) dropping(p *profile.Profile) *profile.Profile {
+	if p.Plan.Tree != nil && p.Plan.Tree.K == f.q.s.K {
+		return p
+	}
+	root, err := p.Plan.Expand(f.used)
+	if err != nil {
+		return nil
+	}
+	c := *p
+	c.Plan = plan.Plan{Tree: &plan.Fixed{K: f.q.s.K, Partial: true, Root: root}}
+	if c.Validate() != nil {
+		return nil
+	}
+	return &c
+}
+
+// settleAll sifts candidates by addends, zeros and inputs of every kind, and certifies the first that is left.
+func (f *finder) settleAll(list []*profile.Profile) error {
+	f.q.phase = "the epilogue"
+	s := f.q.s
+	if s.Addend == AddendBias || s.Addend == AddendFull {
+		var all []*profile.Profile
+		for _, form := range []profile.Form{profile.FormAdd, profile.FormRoundThenAdd, profile.FormFMAAlpha, profile.FormFMABeta, profile.FormHalf, profile.FormHalfAlpha, profile.FormAlphaInA, profile.FormAlphaInB} {
+			for _, p := range cut(list, 32) {
+				c := *p
+				c.Epilogue.Form = form
+				if c.Validate() == nil {
+					all = append(all, &c)
+				}
+			}
+		}
+		list = unique(all)
+		for i, kind := range []string{"cancel", "normal", "edges", "wide", "masks", "normal"} {
+			x, err := f.whole(kind, f.o.Seed+uint64(i)*19+301, 8, 8, addendRandom)
+			if err != nil {
+				return err
+			}
+			x.about += " with an addend"
+			x.anyZero = true
+			if list, err = f.sift(x, list); err != nil {
+				return err
+			}
+		}
+		if len(list) > 0 {
+			f.note("epilogue", list[0].Epilogue.Describe())
+		}
+	}
+	// Zeros: what signs they have.
+	var all []*profile.Profile
+	for _, sign := range []step.ZeroSign{step.PositiveZero, step.SumZero, step.IEEEZero} {
+		for _, p := range list {
+			c := *p
+			if c.Step.Kind != step.Integer {
+				c.Step.ZeroSign = sign
+			}
+			all = append(all, &c)
+		}
+	}
+	if len(list) > 0 && list[0].Step.ZeroSign != step.PositiveZero { // the likely sign first
+		slices.Reverse(all[:0])
+		all = append(append(all[:0:0], list...), all...)
+	}
+	list = unique(all)
+	var err error
+	if s.D != format.S32 {
+		for i, kind := range []string{"negative zeros", "underflow", "underflow", "tiny", "sparse"} {
+			for _, c := range []addendKind{addendZero, addendZeros} {
+				if c == addendZeros && s.Addend == AddendNone {
+					continue
+				}
+				x, err := f.whole(kind, f.o.Seed+uint64(i)*23+501, 2, 3, c)
+				if err != nil {
+					return err
+				}
+				x.about = "the sign of zero: " + x.about
+				if list, err = f.sift(x, list); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	list = cut(list, 8)
+	for i, kind := range kinds {
+		x, err := f.whole(kind, f.o.Seed+uint64(i)*29+701, 12, 12, addendRandom)
+		if err != nil {
+			return err
+		}
+		if list, err = f.sift(x, list); err != nil {
+			return err
+		}
+	}
+	if len(list) == 0 {
+		f.r.Reason = "no profile explains the answers"
+		return nil
+	}
+	best := list[0]
+	if f.broken != "" {
+		f.r.Best, f.r.Broken = best, f.broken
+		f.r.Reason = "no profile explains all answers; the first test that none explains is: " + f.broken
+		return nil
+	}
+	if err = f.certify(best); err != nil {
+		return err
+	}
+	return nil
 }

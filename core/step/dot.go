@@ -38,7 +38,7 @@ func (p Params) Step(a, b []uint64, c uint64) uint64 {
 	products := p.products(a, b)
 	switch p.Kind {
 	case Fused:
-		for _, members := range p.groups(len(a)) {
+		for _, members := range p.Groups(len(a)) {
 			group := []term{p.term(p.Result, c)}
 			for _, k := range members {
 				group = append(group, products[k])
@@ -61,9 +61,9 @@ func (p Params) Step(a, b []uint64, c uint64) uint64 {
 	panic("step: unknown kind " + string(p.Kind))
 }
 
-// groups lists the k of every group of a span of n elements. A short span's groups are those of a full one padded with
+// Groups lists the k of every group of a span of n elements. A short span's groups are those of a full one padded with
 // zeros, which add nothing.
-func (p Params) groups(n int) [][]int {
+func (p Params) Groups(n int) [][]int {
 	var order []int
 	switch p.Order {
 	case Consecutive:

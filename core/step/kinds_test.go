@@ -378,11 +378,11 @@ func TestShortConvertedSpan(t *testing.T) {
 	}
 	for n := range 33 {
 		total := 0
-		for _, g := range p.groups(n) {
+		for _, g := range p.Groups(n) {
 			total += len(g)
 			for _, k := range g {
 				if k%4/2 != g[0]%4/2 || k >= n {
-					t.Errorf("%d elements: groups %v", n, p.groups(n))
+					t.Errorf("%d elements: groups %v", n, p.Groups(n))
 				}
 			}
 		}

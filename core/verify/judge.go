@@ -120,7 +120,7 @@ func (r *replay) doubt(v Verdict, choice choice) string {
 		return fmt.Sprintf("the %d elements looked at are those of a plan that was measured elsewhere; only the whole output could tell whether it ran", v.Elements)
 	case little && part:
 		return tooLittle(v) + "; more rows hold more"
-	case little && choice.elsewhere != "":
+	case little && (choice.elsewhere != "" || choice.suspected):
 		return tooLittle(v)
 	case part && (choice.searched || choice.uncertain) && r.count < fewOfPart:
 		return fmt.Sprintf("%d elements are too few to tell plans apart; more rows hold more", r.count)
@@ -171,6 +171,10 @@ func majority(out []byte, width int) int {
 // or one is given, differing bits are wrong, unless the profile is of other devices than the record; where it was searched for, the right plan may simply not be among those tried,
 // unless what differs is explained (difference.go).
 func (r *replay) noAgreement(ctx context.Context, v Verdict, choice choice, survivors []*trial) (Verdict, error) {
+	if len(r.options.Suspects) > 0 { // what the rules' own plans come to has been told without them
+		v.Outcome = Undecided
+		return v, nil
+	}
 	if choice.determined() {
 		t := r.trials[0]
 		v.Outcome, v.Plan = Wrong, r.describe(t.candidate)

@@ -24,6 +24,10 @@ type Options struct {
 	Estimate func(Estimate)
 	// Profile is the one profile to replay; nil: the kernels' names and launches choose.
 	Profile *profile.Profile
+	// Suspects are profiles that were found by probing such a device, with such a library, for such a multiplication. They are
+	// tried where the rules' own profiles leave a case wrong or undecided, and may make it exact; that they do not give the
+	// recorded output says nothing. Not looked at where Profile is given.
+	Suspects []*profile.Profile
 	// Blind leaves the kernels' names and launches out of account.
 	Blind bool
 	// Rows is how many rows of a larger output are looked at, and computed; 0: all. Only stored elements in them are compared,
@@ -35,6 +39,8 @@ type Options struct {
 	unexplained bool
 	// trying leaves a difference unexplained: the profile given is only the one to try first.
 	trying bool
+	// suspect: the profile to try first was a suspect.
+	suspect bool
 	// siblings gives operands of other products, to tell exchanged ones; it is asked where an output has to be explained.
 	siblings func() []sibling
 }
@@ -57,6 +63,38 @@ type recorded struct {
 // Where Progress or the context stops the work, the error is theirs and the verdict beside it is what was known by then:
 // undecided, with Stopped set.
 func ReplayCase(ctx context.Context, c *cases.Case, stored []byte, o Options) (Verdict, error) {
+	suspects := o.Suspects
+	o.Suspects = nil
+	v, err := replayCase(ctx, c, stored, o)
+	if err != nil || v.Outcome == Exact || v.Broken != nil || o.Profile != nil || len(suspects) == 0 {
+		return v, err
+	}
+	// The suspects come second, so that they never take from what the rules alone show.
+	o.Suspects, o.Estimate = suspects, nil
+	w, err := replayCase(ctx, c, stored, o)
+	switch {
+	case err != nil || w.Discovered != "":
+		return w, err
+	case w.PlansTried == 0: // nothing was multiplied, or nothing is there to compare with
+		return v, nil
+	}
+	v.PlansTried = max(v.PlansTried, w.PlansTried)
+	v.Reason = after(v.Reason, notDiscovered(suspects))
+	return v, nil
+}
+
+// notDiscovered is what a verdict says where suspects were tried in vain.
+func notDiscovered(suspects []*profile.Profile) string {
+	if len(suspects) == 1 {
+		return "the discovered profile for it, " + discovered(suspects[0]) + ", does not give it either"
+	}
+	return fmt.Sprintf("none of %d discovered profiles for it gives it either", len(suspects))
+}
+
+// discovered is what a profile that was found by probing is called: of its identity so much as tells it from others.
+func discovered(p *profile.Profile) string { return "discovered/" + p.ID()[:12] }
+
+func replayCase(ctx context.Context, c *cases.Case, stored []byte, o Options) (Verdict, error) {
 	begin := time.Now()
 	batch, m, n, k := c.Sizes()
 	v := Verdict{ID: c.ID, Op: c.Op, Out: c.Out.Format.String(), DType: formatName(c.A.Format, c.B.Format), MultiplyAdds: c.MultiplyAdds()}
@@ -108,7 +146,7 @@ func ReplayCase(ctx context.Context, c *cases.Case, stored []byte, o Options) (V
 	}
 	r.plain = time.Since(begin)
 	v, err = r.verdict(ctx, v, choice)
-	if other := rules.OtherLibrary(c.Device); other != "" && (o.Profile == nil || o.trying) && v.Outcome != Undecided && err == nil {
+	if other := rules.OtherLibrary(c.Device); other != "" && (o.Profile == nil || o.trying) && v.Outcome != Undecided && v.Discovered == "" && err == nil {
 		v.Notes = append(v.Notes, other)
 	}
 	if err != nil && (r.stop != nil || ctx.Err() != nil) {
@@ -295,6 +333,9 @@ func (r *replay) verdict(ctx context.Context, v Verdict, choice choice) (Verdict
 // found is the verdict where a plan gives the recorded output.
 func (r *replay) found(ctx context.Context, v Verdict, choice choice, t *trial, out []byte) (Verdict, error) {
 	v.Plan, v.ProfileID, v.Profile = r.describe(t.candidate), t.profile.ID(), t.profile.JSON()
+	if t.suspect { // it was found on such a device: what the rules were measured on does not matter
+		v.Discovered, choice.suspected, choice.elsewhere = discovered(t.profile), true, ""
+	}
 	r.alike = majority(out, r.c.Out.Format.Bytes())
 	w := weighed{}
 	if len(r.trials) > 1 {
@@ -323,6 +364,9 @@ func (r *replay) found(ctx context.Context, v Verdict, choice choice, t *trial, 
 	}
 	v = r.judge(v, choice, w)
 	if v.Outcome == Exact {
+		if choice.suspected {
+			v.Notes = append(v.Notes, foundBy(t.profile))
+		}
 		if choice.elsewhere != "" {
 			v.Notes = append(v.Notes, choice.elsewhere+"; the plan that gives these bits was measured on "+rules.MeasuredOn())
 		}
@@ -332,6 +376,21 @@ func (r *replay) found(ctx context.Context, v Verdict, choice choice, t *trial, 
 		return r.remark(ctx, v, t, out)
 	}
 	return v, nil
+}
+
+// foundBy says how a profile that was discovered is known.
+func foundBy(p *profile.Profile) string {
+	text := "by the profile " + discovered(p) + ", found by probing"
+	if p.Provenance.Hardware != "" {
+		text += " " + p.Provenance.Hardware
+	}
+	if p.Provenance.Library != "" {
+		text += " with " + p.Provenance.Library
+	}
+	if p.Provenance.Certified != "" {
+		text += ", certified: " + p.Provenance.Certified
+	}
+	return shortened(text)
 }
 
 // allRefused is the first refusal where package gemm took no candidate at all.

@@ -18,20 +18,20 @@ const maxFound = 1 << 14
 // found holds the profiles that a search found, by the signature of the multiplication.
 type found struct {
 	sync.Mutex
-	profiles map[[sha256.Size]byte]*profile.Profile
+	profiles map[[sha256.Size]byte]candidate
 }
 
-func (f *found) get(key [sha256.Size]byte) *profile.Profile {
+func (f *found) get(key [sha256.Size]byte) candidate {
 	f.Lock()
 	defer f.Unlock()
 	return f.profiles[key]
 }
 
-func (f *found) put(key [sha256.Size]byte, p *profile.Profile) {
+func (f *found) put(key [sha256.Size]byte, p candidate) {
 	f.Lock()
 	defer f.Unlock()
 	if f.profiles == nil {
-		f.profiles = map[[sha256.Size]byte]*profile.Profile{}
+		f.profiles = map[[sha256.Size]byte]candidate{}
 	}
 	if len(f.profiles) < maxFound {
 		f.profiles[key] = p
@@ -94,9 +94,9 @@ func (s *Set) replayLine(ctx context.Context, index int, o Options) (Verdict, er
 	}
 	o.siblings = sync.OnceValue(func() []sibling { return s.siblings(index, l) })
 	key := signature(l.Case, o.Blind)
-	if p := s.found.get(key); p != nil && o.Profile == nil {
+	if p := s.found.get(key); p.profile != nil && o.Profile == nil {
 		first := o
-		first.Profile, first.trying = p, true
+		first.Profile, first.suspect, first.trying = p.profile, p.suspect, true
 		v, err := ReplayCase(ctx, l.Case, stored, first)
 		if err != nil || v.Broken != nil {
 			return s.told(v), err
@@ -110,7 +110,7 @@ func (s *Set) replayLine(ctx context.Context, index int, o Options) (Verdict, er
 	v, err = ReplayCase(ctx, l.Case, stored, o)
 	if err == nil && v.Outcome == Exact && v.PlansTried > 1 && len(v.Others) == 0 && o.Profile == nil {
 		if p, parsed := profile.Parse(v.Profile); parsed == nil {
-			s.found.put(key, p)
+			s.found.put(key, candidate{profile: p, suspect: v.Discovered != ""})
 		}
 	}
 	return s.told(v), err

@@ -53,6 +53,8 @@ type Verdict struct {
 	// Elsewhere: the record is of another device than those the rules were measured on, and of which. The outcome is never
 	// Wrong then.
 	Elsewhere string `json:"elsewhere,omitempty"`
+	// Discovered names the profile that gives these bits where it is none of the rules' but one of Options.Suspects.
+	Discovered string `json:"discovered,omitempty"`
 	// Reused: the profile was found for an earlier line of the trace with the same signature, and confirmed on this one.
 	Reused bool `json:"reused,omitempty"`
 	// Broken says where the trace is not as it was written, which leaves nothing to verify: the outcome is Undecided.

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ._compare import Comparison, compare
+    from ._discover import Discovery, discover
+    from ._discoveries import Discoveries, discover_instructions, discover_trace
     from ._emulate import emulate
     from ._errors import (
         ArgumentError,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
         FileError,
         ForkError,
         FormatError,
+        GPUError,
         HandleError,
         InternalError,
         LibraryError,
@@ -64,6 +67,7 @@ _HOMES = {
         "FileError",
         "ForkError",
         "FormatError",
+        "GPUError",
         "HandleError",
         "InternalError",
         "LibraryError",
@@ -72,6 +76,8 @@ _HOMES = {
         "ShapeError",
         "UnsupportedError",
     ),
+    "_discover": ("Discovery", "discover"),
+    "_discoveries": ("Discoveries", "discover_instructions", "discover_trace"),
     "_emulate": ("emulate",),
     "_explain": ("Reasons", "explain", "explain_tree", "why"),
     "_matmul": ("linear", "matmul"),
@@ -87,10 +93,13 @@ __all__ = [
     "Cancelled",
     "Comparison",
     "DeviceError",
+    "Discoveries",
+    "Discovery",
     "Error",
     "FileError",
     "ForkError",
     "FormatError",
+    "GPUError",
     "HandleError",
     "InternalError",
     "LibraryError",
@@ -105,6 +114,9 @@ __all__ = [
     "Verdict",
     "__version__",
     "compare",
+    "discover",
+    "discover_instructions",
+    "discover_trace",
     "emulate",
     "explain",
     "explain_tree",

@@ -24,17 +24,21 @@ _FIELDS = {
     "stored": "the sha256 of the set's stored elements",
     "blind": "blind",
     "rows": "rows",
+    "profiles": "the sha256 of the discovered profiles' names",
 }
 
 
-def header(recorded: RecordedSet, *, version: str, blind: bool, rows: int | None) -> dict[str, Any]:
-    """What verdicts depend on: the set or trace, and the options that change them."""
+def header(
+    recorded: RecordedSet, *, version: str, blind: bool, rows: int | None, profiles: list[str]
+) -> dict[str, Any]:
+    """What verdicts depend on: the set or trace, the options that change them, discovered profiles."""
     of: dict[str, Any] = {"hawkeye": "verify", "version": version}
     if recorded.trace is not None:
         of |= {"root": recorded.trace["root"], "manifest": _sha256(recorded.path / "manifest.json")}
     else:
         of |= {"set": _sha256(recorded.path), "stored": _sha256(recorded.path.with_suffix(".bin"))}
-    return of | {"blind": blind, "rows": rows}
+    named = hashlib.sha256("\n".join(profiles).encode("ascii")).hexdigest() if profiles else None
+    return of | {"blind": blind, "rows": rows, "profiles": named}
 
 
 def _sha256(path: Path) -> str | None:

@@ -104,6 +104,84 @@ class ReplayOptions(c.Structure):
         ("threads", c.c_int32),
         ("blind", c.c_int32),
         ("rows", c.c_int64),
+        ("suspects", c.POINTER(c.c_uint64)),
+        ("suspect_count", c.c_int64),
+    ]
+
+
+class Signature(c.Structure):
+    """hawkeye_signature."""
+
+    _fields_ = [
+        ("struct_size", c.c_uint64),
+        ("a", c.c_int32),
+        ("b", c.c_int32),
+        ("c", c.c_int32),
+        ("d", c.c_int32),
+        ("batch", c.c_int64),
+        ("m", c.c_int64),
+        ("n", c.c_int64),
+        ("k", c.c_int64),
+        ("alpha", c.c_double),
+        ("beta", c.c_double),
+        ("addend", c.c_int32),
+        ("scaling", c.c_int32),
+    ]
+
+
+class MatmulCall(c.Structure):
+    """hawkeye_matmul_call."""
+
+    _fields_ = [
+        ("struct_size", c.c_uint64),
+        ("a", c.c_void_p),
+        ("b", c.c_void_p),
+        ("c", c.c_void_p),
+        ("d", c.c_void_p),
+        ("scale_a", c.c_void_p),
+        ("scale_b", c.c_void_p),
+        ("a_size", c.c_uint64),
+        ("b_size", c.c_uint64),
+        ("c_size", c.c_uint64),
+        ("d_size", c.c_uint64),
+        ("scale_a_count", c.c_int64),
+        ("scale_b_count", c.c_int64),
+    ]
+
+
+class DiscoverState(c.Structure):
+    """hawkeye_discover_state."""
+
+    _fields_ = [
+        ("struct_size", c.c_uint64),
+        ("phase", c.c_char_p),
+        ("calls", c.c_int64),
+        ("questions", c.c_int64),
+        ("done", c.c_int64),
+        ("total", c.c_int64),
+    ]
+
+
+MatmulFunction = c.CFUNCTYPE(c.c_int32, c.c_void_p, c.POINTER(MatmulCall))
+DiscoverProgressFunction = c.CFUNCTYPE(c.c_int32, c.c_void_p, c.POINTER(DiscoverState))
+
+
+class DiscoverOptions(c.Structure):
+    """hawkeye_discover_options."""
+
+    _fields_ = [
+        ("struct_size", c.c_uint64),
+        ("elements", c.c_int64),
+        ("seed", c.c_uint64),
+        ("max_calls", c.c_int64),
+        ("hardware", c.c_char_p),
+        ("library", c.c_char_p),
+        ("suspects", c.POINTER(c.c_uint64)),
+        ("suspect_count", c.c_int64),
+        ("progress", DiscoverProgressFunction),
+        ("progress_user", c.c_void_p),
+        ("threads", c.c_int32),
+        ("reserved", c.c_int32),
     ]
 
 
@@ -176,12 +254,30 @@ _CALLS: dict[str, list[Any]] = {
     "hawkeye_explain_tree": [c.c_uint64, c.POINTER(ExplainOptions), *_TEXT],
     "hawkeye_gemm": [c.POINTER(GemmArgs)],
     "hawkeye_compare": [c.POINTER(Matrix), c.POINTER(Matrix), c.POINTER(ComparisonStruct)],
+    "hawkeye_cuda_about": [c.c_int32, *_TEXT],
+    "hawkeye_cuda_run": [c.c_int32, c.c_char_p, c.c_int64, *[c.c_void_p] * 4],
+    "hawkeye_cuda_discover": [
+        c.c_int32,
+        c.c_char_p,
+        c.c_int64,
+        c.POINTER(DiscoverOptions),
+        c.POINTER(c.c_uint64),
+    ],
     "hawkeye_set_open": [c.c_char_p, c.POINTER(c.c_uint64), c.POINTER(c.c_int64)],
     "hawkeye_set_about": [c.c_uint64, *_TEXT],
     "hawkeye_set_replay": [c.c_uint64, c.c_int64, c.c_int32, *_PROGRESS, *_TEXT],
     "hawkeye_set_replay_with": [c.c_uint64, c.c_int64, c.POINTER(ReplayOptions), *_TEXT],
     "hawkeye_set_why": [c.c_uint64, c.c_int64, c.c_int64, c.POINTER(ReplayOptions), *_TEXT],
     "hawkeye_set_free": [c.c_uint64],
+    "hawkeye_discover": [
+        c.POINTER(Signature),
+        MatmulFunction,
+        c.c_void_p,
+        c.POINTER(DiscoverOptions),
+        c.POINTER(c.c_uint64),
+    ],
+    "hawkeye_discovery_json": [c.c_uint64, *_TEXT],
+    "hawkeye_discovery_free": [c.c_uint64],
 }
 # Functions that return a plain value and cannot fail.
 _VALUES: dict[str, Any] = {
@@ -393,6 +489,65 @@ class Watched:
             raise self.error
         if self.interrupted:
             self._handler(signal.SIGINT, None)  # raises KeyboardInterrupt unless the program says otherwise
+
+
+class Asking(Watched):
+    """A discovery while it runs: as Watched, with the two callbacks of a discovery.
+
+    ``multiply`` carries out one call. It is the caller's own code and may take long, so the caller's handler of
+    SIGINT is in place while it runs; what it raises is caught here, and raised again where the discovery has ended.
+    """
+
+    def __init__(
+        self, multiply: Callable[[MatmulCall], None], state: Callable[[DiscoverState], bool | None] | None
+    ) -> None:
+        super().__init__(None)
+        self._multiply, self._state = multiply, state
+
+    def multiply(self, call: MatmulCall) -> int:
+        try:
+            if self.stopped:
+                return 1
+            if self._handler is None:
+                self._multiply(call)
+                return 0
+            signal.signal(signal.SIGINT, self._handler)
+            try:
+                self._multiply(call)
+            finally:
+                signal.signal(signal.SIGINT, self._note)
+            return 0
+        except BaseException as error:  # whatever it is, it must not cross the C frames
+            self.error = error
+            return 1
+
+    def state(self, state: DiscoverState) -> int:
+        try:
+            if self.stopped:
+                return 1
+            return 1 if self._state is not None and self._state(state) is False else 0
+        except BaseException as error:
+            self.error = error
+            return 1
+
+
+def _multiply(_user: Any, call: Any) -> int:
+    asking = _watch.current
+    return asking.multiply(call.contents) if isinstance(asking, Asking) else 1
+
+
+def _discover_state(_user: Any, state: Any) -> int:
+    asking = _watch.current
+    return asking.state(state.contents) if isinstance(asking, Asking) else 1
+
+
+on_multiply = MatmulFunction(_multiply)
+on_discover_state = DiscoverProgressFunction(_discover_state)
+
+
+def handles(profiles: Sequence[Any]) -> Any:
+    """The handles of profiles as an array, None for none."""
+    return (c.c_uint64 * len(profiles))(*(p._handle for p in profiles)) if profiles else None
 
 
 # ---- the process as a whole ---------------------------------------------------------------------------------------

@@ -34,6 +34,10 @@ _DEFAULTS: dict[tuple[Format, Format], str] = {
 }
 
 
+#: how the names of discovered profiles begin; 12 digits of the identity follow
+DISCOVERED = "discovered/"
+
+
 def _free(handle: int, owner: int) -> None:
     # Not in a forked child: the library must not be entered there, and the child's copy dies with it.
     if os.getpid() == owner and _native.loaded():
@@ -145,7 +149,8 @@ class Profile:
         return hash(self.id)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return profile, (self.name or self.json(),)
+        # A name alone is the catalogue's, and a profile from JSON may have any.
+        return profile, (self.name if _named.get(self.name) is self else self.json(),)
 
 
 _named: dict[str, Profile] = {}
@@ -190,7 +195,8 @@ def profile(spec: ProfileLike) -> Profile:
     """The profile that ``spec`` names.
 
     ``spec`` is a catalogue name ("hopper/bf16"), profile JSON as text or as a dict, the path of a JSON file (a
-    ``pathlib.Path``, or a string that ends in ".json"), or a Profile, which is returned as it is. Raises ProfileError
+    ``pathlib.Path``, or a string that ends in ".json"), or a Profile, which is returned as it is. A name that begins
+    with "discovered/" is that of a profile which ``hawkeye.discover`` keeps in the user's cache. Raises ProfileError
     with the field at fault, or with the names that exist.
     """
     if isinstance(spec, Profile):
@@ -204,11 +210,25 @@ def profile(spec: ProfileLike) -> Profile:
             return _parse(Path(spec).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             raise errors.FileError(f"The profile {os.fspath(spec)} cannot be read: {error}.") from error
+    if isinstance(spec, str) and spec.startswith(DISCOVERED):
+        return _discovered(spec)
     if isinstance(spec, str):
         return _load(spec)
     raise errors.ProfileError(
         f"A {type(spec).__name__} names no profile: pass a name such as 'hopper/bf16', JSON, a dict, or a path."
     )
+
+
+def _discovered(name: str) -> Profile:
+    """A profile of the user's cache, by what verdicts call it."""
+    from ._cache import Cache
+
+    wanted, cache = name[len(DISCOVERED) :], Cache()
+    found = {p.id: p for p in (entry.profile for entry in cache if entry.certified) if p.id.startswith(wanted)}
+    if len(found) == 1 and len(wanted) >= 8:
+        return next(iter(found.values()))
+    why = "several" if len(wanted) < 8 or found else "none"
+    raise errors.ProfileError(f"Of the discovered profiles kept in {cache.folder}, {why} can be called {name}.")
 
 
 def profiles() -> list[Profile]:

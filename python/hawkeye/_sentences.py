@@ -63,6 +63,8 @@ def story(v: Verdict, case: dict[str, Any]) -> str:
     how = f"with the plan its kernel's {known}"
     if plans > 1:
         how = f"with the one of {plans} plans tried that fits"
+    elif v.details.get("discovered"):
+        how = f"with the profile {v.details['discovered']}, which was found by probing"
     elif v.family in ("unnamed", "unknown"):
         how = "with the one plan known for products like it"
     compared = v.details.get("compared")
@@ -75,23 +77,38 @@ def story(v: Verdict, case: dict[str, Any]) -> str:
 NO_HASH = "the hash of the whole output was not compared"
 #: how core/verify notes that the record is of another version of the library than the rules
 OTHER_LIBRARY = "recorded with cuBLAS "
+#: how core/verify notes that a discovered profile gives the bits
+DISCOVERED = "by the profile discovered/"
+#: of discovered profiles so many are told one by one
+MOST_DISCOVERED = 20
 
 
 def own_notes(v: Verdict) -> list[str]:
     """The notes of a verdict without those that it shares with others of its set (``in_common``)."""
     elsewhere = v.details.get("elsewhere")
-    shared = (NO_HASH, OTHER_LIBRARY, *([str(elsewhere)] if elsewhere else []))
+    shared = (NO_HASH, OTHER_LIBRARY, DISCOVERED, *([str(elsewhere)] if elsewhere else []))
     return [note for note in v.notes if not note.startswith(shared)]
 
 
 def in_common(verdicts: list[Verdict]) -> list[str]:
     """A line for each note that many verdicts have: on the device they were recorded on, and on what was compared."""
-    return [*_elsewhere(verdicts), *_libraries(verdicts), *_parts(verdicts)]
+    return [*_elsewhere(verdicts), *_libraries(verdicts), *_discovered(verdicts), *_parts(verdicts)]
 
 
 def _libraries(verdicts: list[Verdict]) -> list[str]:
     found = Counter(note for v in verdicts for note in v.notes if note.startswith(OTHER_LIBRARY))
     return [f"Note: {note} ({count} case{'' if count == 1 else 's'})." for note, count in found.items()]
+
+
+def _discovered(verdicts: list[Verdict]) -> list[str]:
+    found = Counter(note for v in verdicts for note in v.notes if note.startswith(DISCOVERED))
+    lines = [
+        plain(f"Note: {count} exact {note}.") if count > 1 else plain(f"Note: an exact case {note}.")
+        for note, count in found.most_common(MOST_DISCOVERED)
+    ]
+    if rest := len(found) - len(lines):
+        lines.append(f"Note: … and by {rest} more profiles that were discovered: --json has all of them.")
+    return lines
 
 
 def _parts(verdicts: list[Verdict]) -> list[str]:
@@ -101,7 +118,9 @@ def _parts(verdicts: list[Verdict]) -> list[str]:
 
 
 def _elsewhere(verdicts: list[Verdict]) -> list[str]:
-    found = Counter(str(v.details["elsewhere"]) for v in verdicts if v.details.get("elsewhere"))
+    found = Counter(
+        str(v.details["elsewhere"]) for v in verdicts if v.details.get("elsewhere") and not v.details.get("discovered")
+    )
     return [
         f"Note: {text} ({count} case{'' if count == 1 else 's'}). None is called wrong; an exact one has the bits of a "
         "plan that was measured elsewhere."

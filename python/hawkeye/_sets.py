@@ -13,7 +13,7 @@ import itertools
 import json
 import os
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -152,25 +152,31 @@ class RecordedSet:
         blind: bool = False,
         profile: ProfileLike | None = None,
         rows: int | None = None,
+        suspects: Iterable[ProfileLike] | None = None,
         progress: Progress | None = None,
     ) -> Verdict:
         """Replays a case, named by its id or its index, counted from 0 in the file's order.
 
         The recorded kernel names and launches say which profiles to try; ``blind=True`` leaves them unread and searches
         by operation, formats and sizes. ``profile`` is the only one to try. Of an output of more than ``rows`` rows
-        only so many are computed, and the stored elements in them compared, never the hash. A replay that is stopped,
-        by Ctrl-C or by ``progress`` returning False, leaves what it knows in ``unfinished``.
+        only so many are computed, and the stored elements in them compared, never the hash. ``suspects`` are profiles
+        that ``hawkeye.discover`` found for such a multiplication on such a device: they are tried where the rules' own
+        leave the case wrong or undecided. A replay that is stopped, by Ctrl-C or by ``progress`` returning False,
+        leaves what it knows in ``unfinished``.
         """
         from ._profiles import profile as find
 
         index = self.index(case)
         only = None if profile is None else find(profile)
+        others = [find(p) for p in suspects or ()]
         options = _native.ReplayOptions(
             struct_size=c.sizeof(_native.ReplayOptions),
             profile=0 if only is None else only._handle,
             threads=_native.thread_count(threads),
             blind=blind,
             rows=_native.row_count(rows),
+            suspects=_native.handles(others),
+            suspect_count=len(others),
         )
         # The library says that 64 KiB always suffice; it does not keep a verdict that did not fit.
         buffer, needed = c.create_string_buffer(1 << 16), c.c_size_t()

@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _errors as errors
 from . import _native
+from ._cache import Cache, Known
 from ._journal import Journal, header
 from ._native import Progress
 from ._sample import Place, chosen, key_of, place_of, sample_of
@@ -31,6 +32,9 @@ from ._sentences import (
     unrevealed,
 )
 from ._sets import RecordedSet, Verdict, open_set
+
+if TYPE_CHECKING:
+    from ._profiles import Profile
 
 OK = 0
 WRONG = 1
@@ -151,22 +155,34 @@ def verify(
     threads: int | None = None,
     rows: int | None = None,
     resume: str | os.PathLike[str] | None = None,
+    profiles: str | os.PathLike[str] | bool = True,
     progress: Progress | None = None,
 ) -> Report:
     """Replays a trace's lines, or a set's cases, and reports what came of them. Needs neither torch nor a GPU.
 
     ``sample`` verifies a part: a float is a fraction of the lines, an int a number of them; ``key`` chooses which
-    (None: a fresh random key, which the report has). ``only`` names ids instead. ``blind`` leaves kernel names unread.
-    ``root`` is the trace's root as it was kept elsewhere. ``rows`` computes only so many rows of a larger output, and
-    compares the stored elements in them, never the hash. ``resume`` names a file in which verdicts are kept, so that a
-    call that was stopped goes on where it was. ``progress`` gets (done, total), roughly in multiply-adds of all that is
-    verified; False stops, which raises Cancelled.
+    (None: a fresh random key, which the report has). ``only`` names ids instead. ``blind`` leaves kernel names
+    unread. ``root`` is the trace's root as it was kept elsewhere. ``rows`` computes only so many rows of a larger
+    output, and compares the stored elements in them, never the hash. ``resume`` names a file in which verdicts are
+    kept, so that a call that was stopped goes on where it was. ``profiles`` is a folder of profiles that
+    ``hawkeye.discover`` found: those of a line's own signature, settings, device and library are tried where the
+    rules leave the line wrong or undecided. True is the user's cache; False is none. ``progress`` gets (done,
+    total), roughly in multiply-adds of all that is verified; False stops, which raises Cancelled.
 
     Raises ArgumentError for arguments that do not go together, FileError where the set cannot be read.
     """
     recorded = path if isinstance(path, RecordedSet) else open_set(path)
     with Verification(
-        recorded, sample=sample, key=key, only=only, blind=blind, root=root, threads=threads, rows=rows, resume=resume
+        recorded,
+        sample=sample,
+        key=key,
+        only=only,
+        blind=blind,
+        root=root,
+        threads=threads,
+        rows=rows,
+        resume=resume,
+        profiles=profiles,
     ) as work:
         total, done = int(sum(work.weights)), work.known_weight
 
@@ -200,6 +216,7 @@ class Verification:
     threads: int | None = None
     rows: int | None = None
     resume: str | os.PathLike[str] | None = None
+    profiles: str | os.PathLike[str] | bool = True
 
     def __post_init__(self) -> None:
         self.only = list(self.only or ())
@@ -215,15 +232,37 @@ class Verification:
         self.trouble = check_root(self.recorded, self.root)
         #: verdicts of the chosen lines so far, in order
         self.verdicts: list[Verdict] = []
+        #: discovered profiles of lines, by index
+        self._suspects = self._look()
         self._journal: Journal | None = None
         if self.resume is not None:
-            of = header(self.recorded, version=_native.version(), blind=self.blind, rows=self.rows)
+            of = header(
+                self.recorded,
+                version=_native.version(),
+                blind=self.blind,
+                rows=self.rows,
+                profiles=sorted({p.id for found in self._suspects.values() for p in found}),
+            )
             self._journal = Journal(Path(self.resume), of, count=len(self.recorded), key=self.key)
         try:
             self._choose()
         except BaseException:
             self.close()
             raise
+
+    def _look(self) -> dict[int, list[Profile]]:
+        """Which lines a discovered profile is known for."""
+        if self.profiles is False:
+            return {}
+        cache = Cache(None if self.profiles is True else self.profiles)
+        if self.profiles is not True and not cache.folder.is_dir():
+            raise errors.FileError(f"profiles: {cache.folder} is no folder.")
+        known = Known(cache)
+        about = self.recorded.about.get("about")
+        if not known or not isinstance(about, dict):
+            return {}
+        found = ((index, known.suspects(case, about)) for index, case in enumerate(self.recorded._each()))
+        return {index: suspects for index, suspects in found if suspects}
 
     def _choose(self) -> None:
         places: list[Place] = []
@@ -274,7 +313,12 @@ class Verification:
             verdict = self._known.get(index)
             if verdict is None:
                 verdict = self.recorded.replay(
-                    index, threads=self.threads, blind=self.blind, rows=self.rows, progress=within(weight)
+                    index,
+                    threads=self.threads,
+                    blind=self.blind,
+                    rows=self.rows,
+                    suspects=self._suspects.get(index),
+                    progress=within(weight),
                 )
                 if self._journal is not None:
                     self._journal.add(index, verdict)

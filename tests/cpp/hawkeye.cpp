@@ -2,6 +2,7 @@
 #include <hawkeye.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <iostream>
 #include <stdexcept>
@@ -218,6 +219,11 @@ static void recorded(const char *path) {
     options.profile = &narrow;
     CHECK(set.replay(183, options).find("\"verdict\":\"exact\"") == std::string::npos);
     options.profile = nullptr;
+    options.suspects = {&narrow};
+    CHECK(set.replay(183, options).find("\"verdict\":\"exact\"") != std::string::npos);
+    options.suspects = {&narrow, nullptr};
+    CHECK(status_of([&] { set.replay(183, options); }) == Status::handle);
+    options.suspects = {};
     options.blind = true;
     CHECK(set.replay(183, options).find("\"verdict\":\"wrong\"") == std::string::npos);
     CHECK(set.why(183, 183).find("\"same_arithmetic\":true") != std::string::npos);
@@ -226,6 +232,78 @@ static void recorded(const char *path) {
     CHECK(set.handle() == 0 && set.size() == 0 && other.size() == 517);
     CHECK(status_of([&] { set.about_json(); }) == Status::handle);
     CHECK(status_of([] { hawkeye::Set("no/such/set.jsonl"); }) == Status::io);
+}
+
+// d = a b in one f32 accumulator an element, k ascending.
+static bool chain(const hawkeye::MatmulCall &call, std::size_t m, std::size_t n, std::size_t k) {
+    const auto a = static_cast<const float *>(call.a), b = static_cast<const float *>(call.b);
+    const auto d = static_cast<float *>(call.d);
+    for (std::size_t i = 0; i < m; i++)
+        for (std::size_t j = 0; j < n; j++) {
+            float sum = 0;
+            for (std::size_t l = 0; l < k; l++)
+                sum = std::fma(a[i * k + l], b[l * n + j], sum);
+            d[i * n + j] = sum;
+        }
+    return true;
+}
+
+// Without a GPU every call says so; with one, an instruction multiplies.
+static void instructions() {
+    const char *name = "mma.m16n8k8.f32.f16.f16.f32";
+    std::vector<std::uint16_t> a(16 * 8, 0x3C00), b(8 * 8, 0x4000); // ones and twos
+    std::vector<float> c(16 * 8, 0.5f), d(16 * 8);
+    CHECK(status_of([&] { hawkeye::cuda::run(name, 0, a.data(), b.data(), c.data(), d.data()); }) == Status::argument);
+    CHECK(status_of([&] { hawkeye::cuda::about(-1); }) == Status::device);
+    try {
+        CHECK(hawkeye::cuda::about().find("\"capability\"") != std::string::npos);
+    } catch (const hawkeye::Error &error) {
+        CHECK(error.status() == Status::device);
+        CHECK(status_of([&] { hawkeye::cuda::discover(name); }) == Status::device);
+        return;
+    }
+    hawkeye::cuda::run(name, 1, a.data(), b.data(), c.data(), d.data());
+    CHECK(d == std::vector<float>(16 * 8, 16.5f));
+}
+
+static void discovery() {
+    const hawkeye::Signature s{hawkeye::Format::f32, hawkeye::Format::f32, hawkeye::Format::f32, 8, 8, 24};
+    hawkeye::DiscoverOptions options;
+    options.elements = 1000;
+    int calls = 0, reports = 0;
+    const hawkeye::Matmul matmul = [&](const hawkeye::MatmulCall &call) { return ++calls, chain(call, 8, 8, 24); };
+    options.progress = [&](const hawkeye::DiscoverState &state) { return ++reports, state.phase[0] != 0; };
+    auto found = hawkeye::discover(s, matmul, options);
+    CHECK(calls > 0 && reports > 0);
+    const auto handle = found.handle();
+    hawkeye::Discovery kept = std::move(found);
+    CHECK(kept.handle() == handle && found.handle() == 0);
+    CHECK(status_of([&] { found.json(); }) == Status::handle);
+    const auto p = kept.profile();
+    CHECK(p && p->info().a == hawkeye::Format::f32 && kept.json().find("\"certificate\":{") != std::string::npos);
+    if (p) { // tried beside what the answers suggest, and found again
+        options.suspects = {&*p};
+        const auto again = hawkeye::discover(s, matmul, options).profile();
+        CHECK(again && again->info().id == p->info().id);
+        options.suspects = {nullptr};
+        CHECK(status_of([&] { hawkeye::discover(s, matmul, options); }) == Status::handle);
+        options.suspects = {};
+    }
+
+    CHECK(status_of([&] { hawkeye::discover(s, {}); }) == Status::argument);
+    CHECK(status_of([&] { hawkeye::discover(s, [](const hawkeye::MatmulCall &) { return false; }); }) == Status::cancelled);
+    auto nothing = s;
+    nothing.k = 0;
+    CHECK(status_of([&] { hawkeye::discover(nothing, matmul); }) == Status::shape);
+    std::string what;
+    try {
+        hawkeye::discover(s, [](const hawkeye::MatmulCall &) -> bool { throw std::logic_error("from the matmul"); });
+    } catch (const std::logic_error &e) {
+        what = e.what();
+    }
+    CHECK(what == "from the matmul");
+    options.progress = [](const hawkeye::DiscoverState &) { return false; };
+    CHECK(status_of([&] { hawkeye::discover(s, matmul, options); }) == Status::cancelled);
 }
 
 int main(int argc, char **argv) try {
@@ -237,6 +315,8 @@ int main(int argc, char **argv) try {
     multiplication();
     progress();
     recorded(argv[1]);
+    discovery();
+    instructions();
     return failures != 0;
 } catch (const std::exception &e) {
     std::cerr << "unexpected: " << e.what() << "\n";

@@ -48,6 +48,7 @@ DTYPES = {
     "i32": torch.int32,
 }
 SIGNED = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
+DEVICE = "cuda"  # another one only to try what uses this module where there is no GPU
 MAX_ELEMENTS = 1 << 25  # of one operand, so that the seeds stay quick to expand
 CHUNK = 24  # cases profiled together
 CHUNK_ELEMENTS = 1 << 27
@@ -133,7 +134,7 @@ def tensor(bits: Any, name: str, transposed: bool = False) -> torch.Tensor:
     if transposed:
         bits = np.ascontiguousarray(np.swapaxes(bits, -1, -2))
     signed = np.ascontiguousarray(bits).view(SIGNED[bits.dtype.itemsize])
-    result = torch.from_numpy(signed).cuda().view(DTYPES[name])
+    result = torch.from_numpy(signed).to(DEVICE).view(DTYPES[name])
     return result.mT if transposed else result
 
 
@@ -163,7 +164,7 @@ class Product:
                 self.scale_a = scales(m, (seed * 3 + 1) << 21)[:, None]
                 self.scale_b = scales(n, (seed * 3 + 2) << 21)[None, :]
             else:
-                self.scale_a, self.scale_b = (torch.tensor(s[x], device="cuda") for x in ("scale_a", "scale_b"))
+                self.scale_a, self.scale_b = (torch.tensor(s[x], device=DEVICE) for x in ("scale_a", "scale_b"))
 
     def run(self) -> torch.Tensor:
         """The product itself, as a program would ask for it."""

@@ -42,6 +42,12 @@ def environment() -> dict[str, str]:
 
 
 @pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads, or writes, the discovered profiles of whoever runs it."""
+    monkeypatch.setenv("HAWKEYE_CACHE", str(tmp_path_factory.getbasetemp() / "no-profiles"))
+
+
+@pytest.fixture(autouse=True)
 def _same_instruction_set() -> Any:
     """A test that changes the process's instruction set must not change the next one's."""
     yield

@@ -49,7 +49,20 @@ def sentence(done: subprocess.CompletedProcess[str]) -> str:
 
 def test_help_teaches(cli: Any) -> None:
     text = cli("--help").stdout
-    commands = ("demo", "verify", "show", "reveal", "explain", "why", "golden", "gemm", "profiles", "doctor", "bench")
+    commands = (
+        "demo",
+        "verify",
+        "show",
+        "reveal",
+        "discover",
+        "explain",
+        "why",
+        "golden",
+        "gemm",
+        "profiles",
+        "doctor",
+        "bench",
+    )
     for word in (*commands, "hawkeye gemm A.npy B.npy", "Exit status"):
         assert word in text
     for command in commands:

@@ -7,7 +7,8 @@ input (one sentence on standard error, never a traceback), 130 when interrupted.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 
 BAD_INPUT = 3
 INTERRUPTED = 130
@@ -15,8 +16,6 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit status."""
-    from .._errors import Cancelled, Error
-
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["record"]:  # takes a script's own options too, and leaves everything else as python has it
         from ..record.__main__ import main as record
@@ -24,6 +23,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         record(given[1:], prog="hawkeye record")
         return 0
     from ._app import app
+
+    with warnings.catch_warnings():
+        # A sentence is for whoever runs the command; where in the package it was said is not.
+        warnings.showwarning = lambda message, *_, **__: print(f"hawkeye: {message}", file=sys.stderr)
+        return _run(app, given)
+
+
+def _run(app: Callable[..., object], given: list[str]) -> int:
+    from .._errors import Cancelled, Error
 
     try:
         result = app(args=given, prog_name="hawkeye", standalone_mode=False)

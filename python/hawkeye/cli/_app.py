@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import typer
 
-from . import bench, demo, doctor, explain, gemm, golden, profiles, reveal, show, verify, why
+from . import bench, demo, discover, doctor, explain, gemm, golden, profiles, reveal, show, verify, why
 
 app = typer.Typer(
     name="hawkeye",
@@ -44,9 +44,12 @@ app = typer.Typer(
 
       hawkeye why SET.jsonl A B             why the bits of two of them differ
 
+      hawkeye discover --torch --m 64 --n 4096 --k 4096 --dtype bf16   how does torch multiply here? a profile
+
       hawkeye golden SET.jsonl --json       a verdict a line, for any recorded set
 
-    Exit status: 0 all is well, 1 something is wrong, 2 something is undecided (verify, explain), 3 bad input, 130
+    Exit status: 0 all is well, 1 something is wrong, 2 something is undecided (verify, explain) or not
+    certified (discover), 3 bad input, 130
     interrupted.
     """,
 )
@@ -80,6 +83,7 @@ _commands: list[Callable[..., int]] = [
     verify.verify,
     show.show,
     reveal.reveal,
+    discover.discover,
     explain.explain,
     why.why,
     golden.golden,

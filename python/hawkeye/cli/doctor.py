@@ -81,7 +81,11 @@ def examine() -> tuple[dict[str, Any], list[str], list[str]]:
             missing.append(f"{name}, for {purpose}: pip install {name}")
         elif installed is None:
             advice.append(f"{name} is not installed; it is needed only for {purpose}.")
+    from .._cache import default_folder
     from ._paths import golden_set
+
+    kept = default_folder()
+    facts["discovered profiles"] = f"{len(list(kept.glob('*.json')))} in {kept}"
 
     try:
         facts["golden set"] = str(golden_set())

@@ -66,6 +66,16 @@ def verify(
             help="Keep verdicts in FILE as they come; where it is there, go on with those that it lacks.",
         ),
     ] = None,
+    profiles: Annotated[
+        Optional[Path],
+        typer.Option(
+            "--profiles",
+            metavar="FOLDER",
+            help="Profiles that hawkeye discover found, tried where the rules leave a case open; without it those of "
+            "the user's cache.",
+        ),
+    ] = None,
+    no_profiles: Annotated[bool, typer.Option("--no-profiles", help="Try no discovered profile.")] = False,
     threads: Annotated[int, typer.Option(min=0, help="Threads a case; 0 for one a processor.")] = 0,
 ) -> int:
     """Says of recorded multiplications whether their results are the ones their kernels must give.
@@ -77,6 +87,9 @@ def verify(
     With --sample a key chooses what is verified, the same for everybody who has it; nothing is claimed of the rest. The
     groups of a grouped product are one call, and go together. With --rows an exact case says how many elements were
     compared; one of which only the hash is recorded is undecided.
+
+    Profiles that hawkeye discover found are tried where the rules leave a case wrong or undecided: those of its own
+    signature, settings, device and library. One that gives every bit makes it exact, and is named.
 
     Exit status: 0 all are exact, 1 something is wrong or the trace is broken, 2 nothing is wrong and something
     undecided, 3 bad input, 130 interrupted.
@@ -95,12 +108,15 @@ def verify(
 
       hawkeye verify SET.jsonl --json | jq -r 'select(.verdict == "wrong") | .reason'
     """
+    from .._errors import ArgumentError
     from .._sample import sample_of
     from .._verify import Verification
     from ._cases import opened, split
     from ._replay import interrupted, progress_of
     from ._words import say
 
+    if profiles is not None and no_profiles:
+        raise ArgumentError("--profiles names a folder and --no-profiles none: leave out one.")
     path, name = split(target)
     recorded = opened(path)
     work = Verification(
@@ -113,6 +129,7 @@ def verify(
         threads=threads,
         rows=rows,
         resume=resume,
+        profiles=not no_profiles if profiles is None else profiles,
     )
     stopped = False
     with work:
@@ -152,5 +169,9 @@ def _again(target: str, work: "Verification", *, as_json: bool) -> str:
         words += ["--only", case] if case != name else []
     for option, value in (("--sample", work.sample), ("--key", work.key), ("--root", work.root), ("--rows", work.rows)):
         words += [option, str(value)] if value is not None else []
+    if work.profiles is False:
+        words.append("--no-profiles")
+    elif work.profiles is not True:
+        words += ["--profiles", str(work.profiles)]
     words += ["--threads", str(work.threads)] if work.threads else []
     return shlex.join([*words, "--resume", str(work.resume)])

@@ -1,0 +1,814 @@
+package discover
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/hawkeye-audit/hawkeye/core/format"
+	"github.com/hawkeye-audit/hawkeye/core/plan"
+	"github.com/hawkeye-audit/hawkeye/core/profile"
+	"github.com/hawkeye-audit/hawkeye/core/step"
+)
+
+// The constants of a step are found on one accumulator, with products in a few of its spans and zeros everywhere else.
+
+// unbounded is a number of bits that cuts nothing off.
+const unbounded = 512
+
+// settle asks sums and keeps the steps that give all the answers. Where none does, the test is noted as broken, and those
+// that give most of them are kept.
+func (f *finder) settle(about string, list []sum, variants []step.Params) ([]step.Params, error) {
+	f.q.phase = about
+	if len(variants) == 0 || len(list) == 0 {
+		return variants, nil
+	}
+	x, err := f.askSums(about, &variants[0], list)
+	if err != nil || x == nil {
+		return variants, err
+	}
+	var valid []step.Params
+	for _, v := range variants {
+		if v.Validate() == nil && profile.CheckOut("", v.Result, f.q.s.D) == nil {
+			valid = append(valid, v)
+		}
+	}
+	f.tried += len(valid)
+	best, most, err := x.best(f, len(valid), func(i int) []*profile.Profile {
+		var list []*profile.Profile
+		for _, form := range f.forms(&valid[i]) {
+			list = append(list, f.profileOf(valid[i], plan.Plain(), form))
+		}
+		return list
+	})
+	if err != nil {
+		return nil, err
+	}
+	if most < len(x.want) && f.broken == "" {
+		f.broken = fmt.Sprintf("%s: %d of %d answers at most are explained", about, most, len(x.want))
+	}
+	found := make([]step.Params, len(best))
+	for i, at := range best {
+		found[i] = valid[at]
+	}
+	return found, nil
+}
+
+// forms are the epilogues that differ where no addend shows: alpha, if it is not 1, may be multiplied in where sums are f16,
+// or before the products.
+func (f *finder) forms(s *step.Params) []profile.Form {
+	list := []profile.Form{profile.FormFMAAlpha}
+	if f.q.s.Alpha == 1 {
+		list[0] = profile.FormAdd
+		return list
+	}
+	if s.Result == format.F16 {
+		list = append(list, profile.FormHalf)
+	}
+	if s.Kind == step.FMA && s.Result == format.F32 {
+		list = append(list, profile.FormAlphaInA, profile.FormAlphaInB)
+	}
+	return list
+}
+
+// vary makes one step of each variant and change.
+func vary[T any](variants []step.Params, values []T, set func(*step.Params, T)) []step.Params {
+	var list []step.Params
+	for _, v := range variants {
+		for _, value := range values {
+			changed := v
+			set(&changed, value)
+			list = append(list, changed)
+		}
+	}
+	return list
+}
+
+var bothWays = []bool{false, true}
+
+// results are the accumulators' formats that may come to the output, the likely ones first.
+func (f *finder) results() []format.Format {
+	s := f.q.s
+	var list []format.Format
+	switch {
+	case s.Addend == AddendStart:
+		return []format.Format{s.C}
+	case s.D == format.F64:
+		return []format.Format{format.F64}
+	}
+	list = append(list, format.F32)
+	if (s.D == format.F16 || s.D == format.F32) && s.A.Info().ExponentBits <= 5 {
+		list = append(list, format.F16)
+	}
+	return list
+}
+
+// constants finds the steps of a kind and group, as given by base, that explain one accumulator.
+func (f *finder) constants(base step.Params) ([]step.Params, error) {
+	base.A, base.B = f.q.s.A, f.q.s.B
+	base.Result, base.ResultRounding = f.results()[0], format.NearestEven
+	if base.Kind == step.FMA {
+		base.ZeroSign = step.IEEEZero
+	}
+	aligned := base.Kind == step.Fused || base.Kind == step.Converted || base.Kind == step.CDNA3
+	if aligned {
+		base.Fraction, base.Align = 25, format.TowardZero
+		if base.Kind == step.Fused {
+			base.ResultRounding = format.TowardZero
+		}
+	}
+	if base.Kind == step.CDNA3 {
+		base.SumFraction, base.AccumulatorFraction, base.JoinAlign = unbounded, unbounded, format.TowardZero
+	}
+	if base.Kind == step.Converted {
+		base.Via, base.Partial, base.PartialRounding = via(base.A, base.B), base.Result, format.TowardZero
+		if base.Partial != format.F16 {
+			base.Partial = format.F32
+		}
+	}
+	var err error
+	if base.FlushInputs, err = f.flushed(); err != nil {
+		return nil, err
+	}
+	variants := []step.Params{base}
+	if variants, err = f.inputs(variants); err != nil {
+		return nil, err
+	}
+	if aligned && base.Group > 1 {
+		if variants, err = f.alignment(variants); err != nil {
+			return nil, err
+		}
+	}
+	if variants, err = f.rounding(variants); err != nil {
+		return nil, err
+	}
+	for _, find := range []func([]step.Params) ([]step.Params, error){f.terms, f.subnormals, f.floor, f.extremes, f.random} {
+		if variants, err = find(variants); err != nil {
+			return nil, err
+		}
+	}
+	return variants, nil
+}
+
+// via is a format that holds the operands, to convert them to.
+func via(a, b format.Format) format.Format {
+	if a == b {
+		return a
+	}
+	return format.F16
+}
+
+// flushed tells whether subnormal operands count as zero: all that follows may use them, or know that it must not.
+func (f *finder) flushed() (bool, error) {
+	s := f.q.s
+	var list []sum
+	for _, x := range []struct {
+		of, other format.Format
+		inA       bool
+	}{{s.A, s.B, true}, {s.B, s.A, false}} {
+		low, _ := reach(x.of, false)
+		normal, _ := reach(x.of, true)
+		_, high := reach(x.other, true)
+		if low == normal {
+			continue
+		}
+		small, _ := power(x.of, normal-1, false)
+		big, _ := power(x.other, min(high, max(0, -normal)), false)
+		p := factor{given: true, a: small, b: big}
+		if !x.inA {
+			p.a, p.b = big, small
+		}
+		list = append(list, sum{factors: []factor{p}})
+	}
+	var questions []question
+	for i := range list {
+		if q, ok := f.encode(&list[i]); ok {
+			questions = append(questions, q)
+		}
+	}
+	answers, err := f.q.ask(questions)
+	for _, bits := range answers {
+		if !isZero(s.D, bits) {
+			return false, err
+		}
+	}
+	return len(answers) > 0, err
+}
+
+// inputs finds whether f32 operands become tf32, and how.
+func (f *finder) inputs(variants []step.Params) ([]step.Params, error) {
+	if f.q.s.A != format.F32 || f.q.s.B != format.F32 {
+		return variants, nil
+	}
+	var list []sum
+	one := uint64(math.Float32bits(1))
+	for _, low := range []uint64{0x1000, 0x3000, 0x0800, 0x1001, 0x2fff, 0x3001, 0x1fff, 0x0001} {
+		for _, sign := range []uint64{0, 1 << 31} {
+			for _, inA := range bothWays {
+				x := one | low | sign
+				p := factor{given: true, a: x, b: one}
+				if !inA {
+					p.a, p.b = one, x
+				}
+				list = append(list, sum{factors: []factor{p}})
+				if len(f.lane.spans) > 1 {
+					list = append(list, sum{factors: []factor{p, {span: 1, number: number{-1, 0}}}})
+				}
+			}
+		}
+	}
+	if variants[0].Kind == step.Fused && f.q.s.D == format.F32 { // cut nothing off that tells
+		variants = vary(variants, []int{25}, func(p *step.Params, n int) { p.Fraction = n })
+	}
+	tf32 := vary(vary(variants, []format.Format{format.TF32}, func(p *step.Params, to format.Format) { p.A, p.B = to, to }),
+		[]format.Rounding{format.NearestEven, format.TowardZero, format.NearestAway, format.Down, format.Up},
+		func(p *step.Params, r format.Rounding) { p.InputRounding = r })
+	both := append(slices.Clone(variants), tf32...)
+	if variants[0].Kind == step.Fused {
+		both = append(slices.Clone(tf32), variants...)
+	}
+	broken := f.broken
+	found, err := f.settle("how operands are rounded", list, both)
+	if err != nil {
+		return nil, err
+	}
+	f.broken = broken // roundings that are not known yet may stand in the way; what follows decides
+	if r := found[0].InputRounding; r != "" {
+		f.note("operands", fmt.Sprintf("f32, rounded to tf32 %s", words(r)))
+	} else {
+		f.note("operands", "f32, all of their bits")
+	}
+	return found[:1], nil
+}
+
+func words(r format.Rounding) string {
+	switch r {
+	case format.NearestEven:
+		return "to nearest, ties to even"
+	case format.NearestAway:
+		return "to nearest, ties away from zero"
+	case format.TowardZero:
+		return "toward zero"
+	case format.Down:
+		return "downward"
+	}
+	return "upward"
+}
+
+// slots are members of the first group of a span.
+func slots(s *step.Params) []int {
+	if s.Span() == 1 {
+		return []int{0}
+	}
+	return s.Groups(s.Span())[0]
+}
+
+// alignment finds F and how terms are cut.
+func (f *finder) alignment(variants []step.Params) ([]step.Params, error) {
+	base := variants[0]
+	in := slots(&base)
+	big := f.masks.big
+	// X and -X, which cancel, and a power of two beside them.
+	cancelling := func(v number) sum {
+		if len(in) >= 3 {
+			return sum{factors: []factor{{slot: in[0], number: number{1, big}}, {slot: in[1], number: number{-1, big}}, {slot: in[2], number: v}}}
+		}
+		if f.q.s.Addend == AddendStart {
+			c, _ := power(f.q.s.C, big, false)
+			return sum{start: c, factors: []factor{{slot: in[0], number: number{-1, big}}, {slot: in[1], number: v}}}
+		}
+		return sum{factors: []factor{{slot: in[0], number: number{1, big}}, {span: 1, slot: in[0], number: number{-1, big}}, {span: 1, slot: in[1], number: v}}}
+	}
+	f.q.phase = "how far terms are aligned"
+	var questions []question
+	var depth []int
+	for d := 0; big-d >= f.masks.unit; d++ {
+		x := cancelling(number{1, big - d})
+		if q, ok := f.encode(&x); ok {
+			questions, depth = append(questions, q), append(depth, d)
+		}
+	}
+	if len(questions) == 0 {
+		return variants, nil
+	}
+	answers, err := f.q.ask(questions)
+	if err != nil {
+		return nil, err
+	}
+	kept := -1
+	for i, d := range depth {
+		if !near(valueOf(f.q.s.D, answers[i])/f.masks.scale, math.Ldexp(1, big-d), f.masks.scale) {
+			break
+		}
+		kept = d
+	}
+	switch {
+	case kept == depth[len(depth)-1]:
+		f.note("alignment", fmt.Sprintf("nothing is cut off down to 2^-%d of the largest term", kept))
+		for i := range variants {
+			variants[i].Fraction = unbounded
+			if variants[i].Kind == step.Fused {
+				variants[i].Kind, variants[i].Fraction, variants[i].Align = step.Exact, 0, ""
+			}
+		}
+		return variants, nil
+	case kept < 1:
+		f.broken = "how far terms are aligned: a term as large as the largest is cut off"
+		return variants, nil
+	}
+	for i := range variants {
+		variants[i].Fraction = kept
+	}
+	var list []sum
+	for _, m := range []int64{1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 13, 14} {
+		for _, s := range []int64{1, -1} {
+			list = append(list, cancelling(number{s * m, big - kept - 2}))
+		}
+	}
+	variants, err = f.settle("how terms are cut", list, vary(variants, []format.Rounding{format.TowardZero, format.NearestEven, format.NearestAway, format.Down, format.Up},
+		func(p *step.Params, r format.Rounding) { p.Align = r }))
+	if err != nil {
+		return nil, err
+	}
+	f.note("alignment", fmt.Sprintf("%d fraction bits, terms cut %s", kept, words(variants[0].Align)))
+	return variants, nil
+}
+
+// rounding finds the accumulator's format and how sums are rounded to it.
+func (f *finder) rounding(variants []step.Params) ([]step.Params, error) {
+	base := variants[0]
+	in := slots(&base)
+	var list []sum
+	add := func(x sum) {
+		list = append(list, x)
+		negated := sum{factors: slices.Clone(x.factors), start: x.start}
+		for i := range negated.factors {
+			negated.factors[i].m = -negated.factors[i].m
+		}
+		list = append(list, negated)
+	}
+	many := min(len(in)-1, 8)
+	for _, d := range []int{6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 52, 53, 54} {
+		for _, m := range []int64{1, 3, 5, 7} {
+			low := number{m, -d - 2}
+			// A sum of one span, and what the next leaves of it.
+			for i, n := range []int{1, 2, many} {
+				if n >= len(in) && len(in) > 1 || i == 2 && many <= 2 || i == 1 && len(in) == 1 {
+					continue
+				}
+				var x sum
+				if len(in) > 1 {
+					for i := range n {
+						x.factors = append(x.factors, factor{slot: in[i], number: number{1, 0}})
+					}
+					x.factors = append(x.factors, factor{slot: in[n], number: low})
+					add(x)
+				} else {
+					x.factors = append(x.factors, factor{number: number{1, 0}}, factor{span: 1, number: low})
+					add(x)
+				}
+				if i == 0 && len(in) > 1 { // one after the other
+					z := sum{factors: []factor{{slot: in[0], number: number{1, 0}}, {span: 1, slot: in[0], number: low}}}
+					add(z)
+					add(sum{factors: append(slices.Clone(z.factors), factor{span: 2, slot: in[0], number: number{-1, 0}})})
+					mixed := slices.Clone(z.factors)
+					mixed[1].m = -mixed[1].m
+					add(sum{factors: mixed})
+				}
+				last := x.factors[len(x.factors)-1].span + 1
+				if last < len(f.lane.spans) {
+					y := sum{factors: append(slices.Clone(x.factors), factor{span: last, slot: in[0], number: number{-int64(n), 0}})}
+					add(y)
+				}
+			}
+		}
+	}
+	// Numbers of all signs and far apart, one after the other, and what is left of them.
+	for _, d := range []int{2, 5, 9, 12, 16, 20, 23, 24, 25, 27, 29, 31, 33, 35, 37, 39, 41, 44, 48, 52, 53, 54, 60, 70} {
+		for _, m := range []int64{1, 3, -1, -3} {
+			for _, large := range []int64{1, -1} {
+				x := []factor{{slot: in[0], number: number{large, 0}}, {span: 1, slot: in[0], number: number{m, -d - 1}}}
+				y := []factor{{slot: in[0], number: number{m, -d - 1}}, {span: 1, slot: in[0], number: number{large, 0}}}
+				for _, z := range [][]factor{x, y} {
+					list = append(list, sum{factors: slices.Clone(z)}, sum{factors: append(slices.Clone(z), factor{span: 2, slot: in[0], number: number{-large, 0}})})
+				}
+			}
+		}
+	}
+	// Numbers halfway between two of the output, and a little more that a shorter sum does not keep.
+	if digits := f.q.s.D.Info().MantissaBits; digits < 23 && len(in) > 3 {
+		for d := digits + 2; d <= digits+24; d++ {
+			for _, n := range []int{1, 2} {
+				var x sum
+				for i := range n {
+					x.factors = append(x.factors, factor{slot: in[i], number: number{1, 0}})
+				}
+				x.factors = append(x.factors, factor{slot: in[n], number: number{int64(n), -digits - 1}}, factor{slot: in[n+1%len(in)], number: number{1, -d}})
+				if n+1 < len(in) {
+					x.factors[len(x.factors)-1].slot = in[n+1]
+				}
+				add(x)
+			}
+		}
+	}
+	var all []step.Params
+	roundings := []format.Rounding{format.TowardZero, format.NearestEven, format.NearestAway, format.Down, format.Up}
+	for _, result := range f.results() {
+		fractions := []int{0}
+		if result == format.F32 {
+			for n := 22; n >= 6; n-- {
+				fractions = append(fractions, n)
+			}
+		}
+		some := vary(variants, fractions, func(p *step.Params, n int) { p.Result, p.ResultFraction = result, n })
+		some = vary(some, roundings, func(p *step.Params, r format.Rounding) { p.ResultRounding = r })
+		switch base.Kind {
+		case step.Converted:
+			some = slices.DeleteFunc(some, func(p step.Params) bool { return p.ResultFraction != 0 })
+			partials := []format.Format{format.F32}
+			if result == format.F16 {
+				partials = []format.Format{format.F16, format.F32}
+			}
+			some = vary(some, partials, func(p *step.Params, to format.Format) { p.Partial = to })
+			some = vary(some, roundings, func(p *step.Params, r format.Rounding) { p.PartialRounding = r })
+		case step.CDNA3:
+			some = slices.DeleteFunc(some, func(p step.Params) bool { return p.ResultFraction != 0 })
+			some = append(some, f.apart(some)...)
+		case step.FMA:
+			some = slices.DeleteFunc(some, func(p step.Params) bool { return p.ResultFraction != 0 })
+			some = append(some, f.single(some)...)
+		}
+		all = append(all, some...)
+	}
+	if base.Kind == step.FMA || base.Kind == step.CDNA3 {
+		list = append(list, f.randomSums(&base, 40)...)
+	}
+	found, err := f.settle("how sums are rounded", list, all)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) > 0 {
+		p := found[0]
+		text := fmt.Sprintf("%v %s", p.Result, words(p.ResultRounding))
+		if p.ResultFraction > 0 {
+			text += fmt.Sprintf(", cut to %d fraction bits", p.ResultFraction)
+		}
+		f.note("sums", text)
+		f.note("accumulator", accumulatorWords(&p))
+	}
+	const most = 48
+	return found[:min(len(found), most)], nil
+}
+
+func accumulatorWords(p *step.Params) string {
+	switch p.Kind {
+	case step.Fused, step.Exact:
+		return "one of the terms of its step"
+	case step.CDNA3:
+		return "added to the sum of the products, which are aligned without it"
+	case step.Converted:
+		return "added to the sum of the products after that has been rounded"
+	case step.CDNA2:
+		return "added to the products' sum, which is a tree of pairs"
+	}
+	return "added to each product, one rounding"
+}
+
+// apart are steps that join the accumulator with the sum of the products in other ways: cut once more, or after a rounding
+// of that sum.
+func (f *finder) apart(variants []step.Params) []step.Params {
+	var list []step.Params
+	roundings := []format.Rounding{format.NearestEven, format.TowardZero, format.NearestAway, format.Down, format.Up}
+	for _, v := range variants {
+		if v.Interleaved {
+			continue
+		}
+		c := v
+		c.Kind, c.SumFraction, c.AccumulatorFraction, c.JoinAlign = step.Converted, 0, 0, ""
+		c.Via, c.Partial = via(c.A, c.B), format.F32
+		if c.Result == format.F16 {
+			list = append(list, vary([]step.Params{c}, roundings, func(p *step.Params, r format.Rounding) { p.Partial, p.PartialRounding = format.F16, r })...)
+		}
+		if c.Result != format.F64 {
+			list = append(list, vary([]step.Params{c}, roundings, func(p *step.Params, r format.Rounding) { p.PartialRounding = r })...)
+		}
+	}
+	for _, v := range variants {
+		if v.ResultRounding != format.NearestEven && v.ResultRounding != format.TowardZero {
+			continue
+		}
+		for _, sum := range []int{31, 24, 25, 26, 27, 28, 29, 30, 32} {
+			for _, accumulator := range []int{24, 23, 25, 26, 31} {
+				for _, join := range []format.Rounding{format.Down, format.TowardZero} {
+					c := v
+					c.SumFraction, c.AccumulatorFraction, c.JoinAlign = sum, accumulator, join
+					list = append(list, c)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// single are steps of one product that are no fused multiply-add: a product rounded before it is added, or terms that are
+// aligned.
+func (f *finder) single(variants []step.Params) []step.Params {
+	var list []step.Params
+	roundings := []format.Rounding{format.NearestEven, format.TowardZero, format.NearestAway, format.Down, format.Up}
+	for _, v := range variants {
+		if v.Result == format.F64 {
+			continue
+		}
+		c := v
+		c.ZeroSign = ""
+		c.Kind, c.Fraction, c.Align, c.Via, c.Partial = step.Converted, unbounded, format.TowardZero, via(c.A, c.B), format.F32
+		list = append(list, vary([]step.Params{c}, roundings, func(p *step.Params, r format.Rounding) { p.PartialRounding = r })...)
+		if c.Result == format.F16 {
+			list = append(list, vary([]step.Params{c}, roundings, func(p *step.Params, r format.Rounding) { p.Partial, p.PartialRounding = format.F16, r })...)
+		}
+	}
+	for _, v := range variants {
+		c := v
+		c.ZeroSign = ""
+		c.Kind = step.Fused
+		for fraction := 8; fraction <= 48; fraction++ {
+			for _, align := range []format.Rounding{format.TowardZero, format.NearestEven, format.NearestAway, format.Down, format.Up} {
+				c.Fraction, c.Align = fraction, align
+				list = append(list, c)
+			}
+		}
+	}
+	return list
+}
+
+// terms finds what takes part in E: leading bits or exponent fields, zeros or not.
+func (f *finder) terms(variants []step.Params) ([]step.Params, error) {
+	base := variants[0]
+	if base.Fraction == 0 || base.Fraction == unbounded {
+		return variants, nil
+	}
+	in := slots(&base)
+	var list []sum
+	threeHalves := func(to format.Format) uint64 { b, _ := number{3, -1}.bits(to); return b }
+	a, b := threeHalves(f.q.s.A), threeHalves(f.q.s.B)
+	minus, _ := number{-3, -1}.bits(f.q.s.A)
+	for d := -2; d <= 2 && len(in) > 2; d++ {
+		for _, m := range []int64{1, 3} {
+			p := factor{slot: in[2], number: number{m, d - base.Fraction}}
+			if p.split(f.q.s.A, f.q.s.B) {
+				p.given = true
+				list = append(list, sum{factors: []factor{{slot: in[0], given: true, a: a, b: b}, {slot: in[1], given: true, a: minus, b: b}, p}})
+			}
+		}
+	}
+	_, highA := reach(f.q.s.A, true)
+	lowB, _ := reach(f.q.s.B, true)
+	huge, _ := power(f.q.s.A, highA, false)
+	for d := -4; d <= 2 && len(in) > 1; d++ {
+		p := factor{slot: in[1], number: number{1, highA + lowB - base.Fraction + d}}
+		if p.split(f.q.s.A, f.q.s.B) {
+			p.given = true
+			list = append(list, sum{factors: []factor{{slot: in[0], given: true, a: huge, b: 0}, p}})
+		}
+	}
+	return f.settle("which terms set the alignment", list, vary(vary(variants, bothWays, func(p *step.Params, is bool) { p.NormalisedTerms = is }),
+		bothWays, func(p *step.Params, is bool) { p.ZerosAlign = is }))
+}
+
+// subnormals finds what is flushed to zero.
+func (f *finder) subnormals(variants []step.Params) ([]step.Params, error) {
+	s := f.q.s
+	var list []sum
+	for _, x := range []struct {
+		of, other format.Format
+		inA       bool
+	}{{s.A, s.B, true}, {s.B, s.A, false}} {
+		low, _ := reach(x.of, false)
+		_, high := reach(x.other, true)
+		for _, e := range []int{low, low + 1, low + x.of.Info().MantissaBits/2} {
+			small, ok := power(x.of, e, false)
+			for _, by := range []int{high, min(high, max(0, -e)), high / 2} {
+				big, okBig := power(x.other, by, false)
+				if ok && okBig {
+					p := factor{given: true, a: small, b: big}
+					if !x.inA {
+						p.a, p.b = big, small
+					}
+					list = append(list, sum{factors: []factor{p}})
+				}
+			}
+		}
+	}
+	result := variants[0].Result
+	low, _ := reach(result, false)
+	normal, _ := reach(result, true)
+	for e := low; e <= normal+1; e++ {
+		for _, m := range []int64{1, 3} {
+			list = append(list, sum{factors: []factor{{number: number{m, e}}}}, sum{factors: []factor{{number: number{-m, e}}}})
+		}
+	}
+	broken := f.broken
+	found, err := f.settle("subnormal numbers", list, vary(variants, bothWays, func(p *step.Params, is bool) { p.FlushOutputs = is }))
+	if base := variants[0]; base.Fraction != 0 && base.Fraction != unbounded { // a least exponent of alignment hides the same: the two together, next
+		f.broken, found = broken, variants
+	}
+	if err == nil && len(found) > 0 {
+		text := "kept"
+		switch p := found[0]; {
+		case p.FlushInputs && p.FlushOutputs:
+			text = "flushed, operands' and results'"
+		case p.FlushInputs:
+			text = "operands' flushed, results' kept"
+		case p.FlushOutputs:
+			text = "operands' kept, results' flushed"
+		}
+		f.note("subnormal numbers", text)
+	}
+	return found, err
+}
+
+// floor finds the least E.
+func (f *finder) floor(variants []step.Params) ([]step.Params, error) {
+	base := variants[0]
+	if base.Fraction == 0 || base.Fraction == unbounded {
+		return variants, nil
+	}
+	in := slots(&base)
+	s := f.q.s
+	least, _ := reach(base.Result, false) // of the results' numbers
+	lowA, _ := reach(s.A, false)
+	lowB, _ := reach(s.B, false)
+	var list []sum
+	digits := min(s.A.Info().MantissaBits, s.B.Info().MantissaBits, 7) + 1
+	for t := 1; t <= 64; t++ {
+		// 2^least as a sum: all ones below it down to 2^(least-t), and that twice.
+		var x sum
+		for done := 0; done < t; {
+			n := min(digits, t-done)
+			x.factors = append(x.factors, factor{number: number{1<<n - 1, least - done - n}})
+			done += n
+		}
+		x.factors = append(x.factors, factor{number: number{1, least - t}})
+		// Half of it and a little, where results are rounded to nearest.
+		y := sum{factors: []factor{{number: number{1, least - 1}}, {number: number{1, least - 1 - t}}}}
+		for _, z := range []sum{x, y} {
+			if len(z.factors) <= len(in) {
+				for i := range z.factors {
+					z.factors[i].slot = in[i]
+				}
+				list = append(list, z)
+			}
+		}
+	}
+	for e := max(least, lowA+lowB); e <= max(least, lowA+lowB)+100; e++ {
+		list = append(list, sum{factors: []factor{{slot: in[0], number: number{1, e}}}})
+		if len(in) > 1 {
+			list = append(list, sum{factors: []factor{{slot: in[0], number: number{3, e}}, {slot: in[1], number: number{-1, e}}}})
+		}
+	}
+	floors := []*int{nil}
+	for e := least + base.Fraction - 70; e <= max(least, lowA+lowB)+base.Fraction+60; e++ {
+		floors = append(floors, ptr(e))
+	}
+	found, err := f.settle("the least exponent of alignment", list, vary(vary(variants, floors, func(p *step.Params, e *int) { p.Floor = e }),
+		bothWays, func(p *step.Params, is bool) { p.FlushOutputs = is }))
+	if err != nil || len(found) == 0 {
+		return found, err
+	}
+	if found[0].FlushOutputs {
+		f.note("subnormal numbers", "results' flushed")
+	}
+	if e := found[0].Floor; e != nil {
+		f.note("least exponent of alignment", fmt.Sprint(*e))
+		return found, nil
+	}
+	f.note("least exponent of alignment", "none that operands of these formats reach")
+	return slices.DeleteFunc(found, func(p step.Params) bool { return p.Floor != nil }), nil
+}
+
+// extremes finds what happens beyond the largest number, and to NaN and Inf.
+func (f *finder) extremes(variants []step.Params) ([]step.Params, error) {
+	base := variants[0]
+	in := slots(&base)
+	s := f.q.s
+	high := base.Result.Info().MaxExponent
+	var list []sum
+	next := func(i int) factor {
+		if i < len(in) {
+			return factor{slot: in[i]}
+		}
+		return factor{span: i - len(in) + 1, slot: in[0]}
+	}
+	for _, s := range []int64{1, -1} {
+		for _, second := range []number{{1, high}, {1, high - 1}, {1, high - 10}} {
+			a, b := next(0), next(1)
+			a.number, b.number = number{3 * s, high - 1}, number{second.m * s, second.e}
+			list = append(list, sum{factors: []factor{a, b}})
+			c := factor{span: max(b.span, 0) + 1, slot: in[0], number: number{-s, high}}
+			list = append(list, sum{factors: []factor{a, b, c}})
+		}
+		a := next(0)
+		a.number = number{s, high + 1}
+		list = append(list, sum{factors: []factor{a}})
+	}
+	variants, err := f.settle("overflow", list, vary(variants, []format.Overflow{"", format.Saturate, format.IEEE}, func(p *step.Params, o format.Overflow) { p.Overflow = o }))
+	if err != nil {
+		return nil, err
+	}
+	list = nil
+	one, _ := power(s.B, 0, false)
+	infoA := s.A.Info()
+	special := func(bits uint64, b uint64) sum {
+		p := next(0)
+		p.given, p.a, p.b = true, bits, b
+		return sum{factors: []factor{p}}
+	}
+	if infoA.HasNaN {
+		list = append(list, special(s.A.NaN(), one), special(s.A.NaN(), 0))
+		if s.A == format.F32 || s.A == format.F64 || s.A == format.F16 || s.A == format.BF16 {
+			list = append(list, special(s.A.Inf(false)|5, one), special(s.A.Inf(true)|5, one), special(s.A.Inf(false)|1<<(infoA.MantissaBits-1), one))
+		}
+	}
+	if infoA.HasInf {
+		list = append(list, special(s.A.Inf(false), one), special(s.A.Inf(true), one), special(s.A.Inf(false), 0))
+		x, y := next(0), next(1)
+		x.given, x.a, x.b = true, s.A.Inf(false), one
+		y.given, y.a, y.b = true, s.A.Inf(true), one
+		list = append(list, sum{factors: []factor{x, y}})
+	}
+	if len(list) == 0 {
+		return variants, nil
+	}
+	f.q.phase = "NaN and Inf"
+	// NaNs of other bits than a profile says are seen first: whether they are any.
+	x, err := f.askSums("NaN and Inf", &base, list)
+	if err != nil || x == nil {
+		return variants, err
+	}
+	pattern := uint64(0)
+	for _, bits := range x.want {
+		if isNaN(s.D, bits) && bits != s.D.NaN() {
+			f.anyNaN, pattern = true, bits
+		}
+	}
+	nans := vary(variants, bothWays, func(p *step.Params, is bool) { p.KeepNaN = is })
+	if f.anyNaN && s.D == format.F64 {
+		// f64 NaNs are told apart.
+		f.anyNaN = false
+		if found, err := f.settle("NaN and Inf", list, nans); err != nil || f.broken == "" && len(found) > 0 {
+			return found, err
+		}
+		f.broken, f.anyNaN = "", true
+	}
+	found, err := f.settle("NaN and Inf", list, nans)
+	if f.anyNaN {
+		f.note("NaN", fmt.Sprintf("such as %#x, where a profile says %#x: compared as NaN, whatever the bits", pattern, s.D.NaN()))
+	}
+	return found, err
+}
+
+// random is sums of random products that nearly cancel: what all constants together must explain.
+func (f *finder) random(variants []step.Params) ([]step.Params, error) {
+	return f.settle("sums of random products", f.randomSums(&variants[0], 60), variants)
+}
+
+func (f *finder) randomSums(s *step.Params, n int) []sum {
+	r := rand.New(rand.NewPCG(f.o.Seed, 77))
+	span := s.Span()
+	spans := min(len(f.lane.spans), max(2, ceilDiv(6, span)), 8)
+	fa, fb := f.q.s.A, f.q.s.B
+	draw := func(to format.Format, negative bool) uint64 {
+		i := to.Info()
+		bits := r.Uint64() & (1<<i.MantissaBits - 1)
+		e := uint64(max(i.Bias-r.IntN(min(4, i.Bias)), 1))
+		bits |= e << i.MantissaBits
+		if negative {
+			bits |= 1 << (i.Bits - i.Padding - 1)
+		}
+		return bits << i.Padding
+	}
+	var list []sum
+	for range n {
+		var x sum
+		var places [][2]int
+		for i := range spans {
+			for j := range span {
+				places = append(places, [2]int{i, j})
+			}
+		}
+		r.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
+		used := places[:max(min(len(places), 1+r.IntN(len(places))), 1)]
+		for i := 0; i < len(used); i++ {
+			negative := r.IntN(2) == 1
+			a, b := draw(fa, negative), draw(fb, false)
+			x.factors = append(x.factors, factor{span: used[i][0], slot: used[i][1], given: true, a: a, b: b})
+			if i+1 < len(used) && r.IntN(8) > 0 { // and its opposite elsewhere
+				i++
+				x.factors = append(x.factors, factor{span: used[i][0], slot: used[i][1], given: true, a: a ^ 1<<(fa.Info().Bits-1), b: b})
+			}
+		}
+		list = append(list, x)
+	}
+	return list
+}

@@ -1,0 +1,320 @@
+package discover
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+
+	"github.com/hawkeye-audit/hawkeye/core/format"
+	"github.com/hawkeye-audit/hawkeye/core/gemm"
+	"github.com/hawkeye-audit/hawkeye/core/plan"
+	"github.com/hawkeye-audit/hawkeye/core/profile"
+	"github.com/hawkeye-audit/hawkeye/core/step"
+)
+
+// exchange is questions with their answers, which a profile must give too.
+type exchange struct {
+	about string
+	d     format.Format
+	args  *gemm.Args
+	at    []gemm.Position
+	want  []uint64
+	// anyNaN: NaNs are equal whatever their bits.
+	anyNaN bool
+	// anyZero: zeros are equal whatever their signs, which are looked at last.
+	anyZero bool
+}
+
+// stages are how many questions profiles are held against at once: most fail the first few.
+var stages = []int{6, 30, 1 << 30}
+
+// best gives those of many profiles that give most answers, and how many these give. It is done in stages: what gives fewer
+// of the first answers than another is not asked the rest. profile gives candidate i in its several forms.
+func (x *exchange) best(f *finder, n int, profiles func(i int) []*profile.Profile) (best []int, answers int, err error) {
+	for i := range n {
+		best = append(best, i)
+	}
+	order := spread(len(x.at))
+	score := make([]int, n)
+	from := 0
+	for _, size := range stages {
+		to := min(from+size, len(order))
+		if from == to {
+			break
+		}
+		var at []gemm.Position
+		for _, i := range order[from:to] {
+			at = append(at, x.at[i])
+		}
+		probe, err := gemm.NewProbe(x.args, at)
+		if err != nil {
+			return nil, 0, err
+		}
+		most := -1
+		for _, i := range best {
+			got := 0
+			for _, p := range profiles(i) {
+				if err := f.tick(); err != nil {
+					return nil, 0, err
+				}
+				values, err := probe.Elements(f.ctx, p)
+				if refusal(err) {
+					continue
+				}
+				if err != nil {
+					return nil, 0, err
+				}
+				same := 0
+				for j, v := range values {
+					if x.same(v, x.want[order[from+j]]) {
+						same++
+					}
+				}
+				got = max(got, same)
+			}
+			score[i] += got
+			most = max(most, score[i])
+		}
+		kept := best[:0]
+		for _, i := range best {
+			if score[i] == most {
+				kept = append(kept, i)
+			}
+		}
+		best, answers, from = kept, most, to
+	}
+	return best, answers, nil
+}
+
+// spread orders n indices so that any beginning of the list covers the whole.
+func spread(n int) []int {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	rand.New(rand.NewPCG(1, 2)).Shuffle(n, func(i, j int) { order[i], order[j] = order[j], order[i] })
+	return order
+}
+
+func (x *exchange) same(a, b uint64) bool {
+	return a == b || x.anyNaN && isNaN(x.d, a) && isNaN(x.d, b) || x.anyZero && isZero(x.d, a) && isZero(x.d, b)
+}
+
+func isZero(f format.Format, bits uint64) bool { return f.Decode(bits).Class == format.Zero }
+
+func isNaN(f format.Format, bits uint64) bool { return f.Decode(bits).Class == format.NaN }
+
+// number is m·2^e.
+type number struct {
+	m int64
+	e int
+}
+
+func (n number) exact() format.Exact {
+	return format.Exact{Neg: n.m < 0, Mag: new(big.Int).Abs(big.NewInt(n.m)), Exp: n.e}
+}
+
+// bits is a number in a format, if that holds it.
+func (n number) bits(f format.Format) (uint64, bool) {
+	b := f.Encode(n.exact(), format.Encoding{})
+	if n.m == 0 {
+		return b, true
+	}
+	return b, f.Decode(b).Class == format.Finite && valueOf(f, b) == math.Ldexp(float64(n.m), n.e)
+}
+
+// factor is a product at one member of one span of a chain: exactly a·b where those are given, else the number.
+type factor struct {
+	span, slot int
+	number
+	given bool
+	a, b  uint64
+}
+
+// sum is a question to one accumulator: products in some of its spans, all others zero. start is what it starts from, where
+// the signature has that.
+type sum struct {
+	factors []factor
+	start   uint64
+}
+
+// lane is where the positions of a chain are: of each span that has all its members, in order. steps counts the others too.
+type lane struct {
+	spans [][]int
+	steps int
+}
+
+// longest gives the accumulator of a tree with the most whole spans.
+func longest(t *plan.Tree, s *step.Params) lane {
+	var best lane
+	var walk func(t *plan.Tree)
+	walk = func(t *plan.Tree) {
+		if !t.Leaf() {
+			for _, child := range t.Sum {
+				walk(child)
+			}
+			return
+		}
+		var l lane
+		for _, r := range t.Chain {
+			l.steps += ceilDiv(r.Len(), s.Span())
+			var span []int
+			for k := r.Start; k < r.Stop && len(l.spans) < 64; k += r.Stride() {
+				if span = append(span, k); len(span) == s.Span() {
+					l.spans = append(l.spans, span)
+					span = nil
+				}
+			}
+		}
+		if len(l.spans) > len(best.spans) {
+			best = l
+		}
+	}
+	walk(t)
+	return best
+}
+
+// askSums asks sums in the real box and keeps them as an exchange with one accumulator alone.
+func (f *finder) askSums(about string, s *step.Params, list []sum) (*exchange, error) {
+	sig := f.q.s
+	span := s.Span()
+	var questions []question
+	used := 0
+	var kept []sum
+	for _, x := range list {
+		q, ok := f.encode(&x)
+		if !ok {
+			continue
+		}
+		for _, p := range x.factors {
+			used = max(used, p.span+1)
+		}
+		questions, kept = append(questions, q), append(kept, x)
+	}
+	if len(kept) == 0 {
+		return nil, nil
+	}
+	answers, err := f.q.ask(questions)
+	if err != nil {
+		return nil, err
+	}
+	// The same sums as rows of a small multiplication whose K is the spans used, and some more: a step with nothing to add may
+	// still cut its accumulator.
+	used = min(used+3, max(f.lane.steps, used))
+	n, k := len(kept), max(used, 1)*span
+	sizeA, sizeB := sig.A.Info().Bytes, sig.B.Info().Bytes
+	a, b := make([]byte, n*k*sizeA), make([]byte, n*k*sizeB) // B by columns
+	x := &exchange{about: about, d: sig.D, want: answers, anyNaN: f.anyNaN, anyZero: true}
+	var at []gemm.Position
+	args := &gemm.Args{
+		A: gemm.Dense(a, sig.A, 1, n, k), B: &gemm.Matrix{Data: gemm.Dense(b, sig.B, 1, n, k).Data, Format: sig.B, Batch: 1, Rows: k, Columns: n, RowStride: 1, ColumnStride: k},
+		D: gemm.Dense(nil, sig.D, 1, n, n), Alpha: sig.Alpha, Beta: 1,
+	}
+	switch sig.Scaling {
+	case profile.ScalingTensor:
+		args.ScaleA, args.ScaleB = ones(1), ones(1)
+	case profile.ScalingRow:
+		args.ScaleA, args.ScaleB = ones(n), ones(n)
+	}
+	var first []byte
+	if sig.Addend == AddendStart {
+		first = make([]byte, n*n*sig.C.Info().Bytes)
+		args.Start = gemm.Dense(first, sig.C, 1, n, n)
+	}
+	for i, s := range kept {
+		for _, p := range s.factors {
+			store(a[(i*k+p.span*span+p.slot)*sizeA:], sizeA, p.a)
+			store(b[(i*k+p.span*span+p.slot)*sizeB:], sizeB, p.b)
+		}
+		if first != nil {
+			store(first[(i*n+i)*sig.C.Info().Bytes:], sig.C.Info().Bytes, s.start)
+		}
+		at = append(at, gemm.Position{Row: i, Column: i})
+	}
+	x.args, x.at = args, at
+	return x, nil
+}
+
+// encode makes a question of a sum, of one side where that holds all its numbers, and notes the operands in it.
+func (f *finder) encode(x *sum) (question, bool) {
+	sig := f.q.s
+	one := sig.oneSide(false)
+	flatA, flatB := one.inA, !one.inA // which operand varies
+	oneSided := true
+	for i := range x.factors {
+		p := &x.factors[i]
+		if p.span >= len(f.lane.spans) {
+			return question{}, false
+		}
+		if p.given {
+			oneSided = false
+		}
+	}
+	flat, _ := power(sig.A, 0, false)
+	if flatA {
+		flat, _ = power(sig.B, 0, false)
+	}
+	if oneSided {
+		for i := range x.factors {
+			p := &x.factors[i]
+			ok := false
+			if flatB {
+				p.a = flat
+				p.b, ok = p.bits(sig.B)
+			} else {
+				p.b = flat
+				p.a, ok = p.bits(sig.A)
+			}
+			oneSided = oneSided && ok
+		}
+	}
+	if !oneSided {
+		for i := range x.factors {
+			if p := &x.factors[i]; !p.given && !p.split(sig.A, sig.B) {
+				return question{}, false
+			}
+		}
+	}
+	t := terms{}
+	for _, p := range x.factors {
+		k := f.lane.spans[p.span][p.slot]
+		if !oneSided || flatA {
+			t.a.at = append(t.a.at, entry{k, p.a})
+		}
+		if !oneSided || flatB {
+			t.b.at = append(t.b.at, entry{k, p.b})
+		}
+	}
+	if oneSided {
+		if flatA {
+			t.b.fill = flat
+		} else {
+			t.a.fill = flat
+		}
+	}
+	q := t.question()
+	q.start = x.start
+	return q, true
+}
+
+// split makes two factors of a number, the digits in one of them.
+func (p *factor) split(fa, fb format.Format) bool {
+	lowA, highA := reach(fa, false)
+	lowB, highB := reach(fb, false)
+	for _, digitsInA := range []bool{true, false} {
+		for _, ea := range []int{p.e / 2, p.e - lowB, p.e - highB, lowA, highA, p.e - (lowB+highB)/2, 0, p.e} {
+			ea = min(max(ea, p.e-highB, lowA), p.e-lowB, highA)
+			m, one := number{p.m, ea}, number{1, p.e - ea}
+			if !digitsInA {
+				m, one = number{1, ea}, number{p.m, p.e - ea}
+			}
+			a, okA := m.bits(fa)
+			b, okB := one.bits(fb)
+			if okA && okB {
+				p.a, p.b = a, b
+				return true
+			}
+		}
+	}
+	return false
+}

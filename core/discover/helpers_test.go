@@ -1,0 +1,37 @@
+package discover
+
+import (
+	"context"
+	"testing"
+
+	"github.com/hawkeye-audit/hawkeye/core/gemm"
+	"github.com/hawkeye-audit/hawkeye/core/profile"
+)
+
+// boxOf is a profile as a black box.
+func boxOf(p *profile.Profile, s Signature) Box {
+	return func(ctx context.Context, c *Call) error {
+		a := argsOf(&s, c, p)
+		if c.Wanted == nil {
+			return gemm.Run(ctx, a)
+		}
+		values, err := gemm.Elements(ctx, a, c.Wanted)
+		if err != nil {
+			return err
+		}
+		size := s.D.Info().Bytes
+		for i, at := range c.Wanted {
+			store(c.D[((at.Batch*s.M+at.Row)*s.N+at.Column)*size:], size, values[i])
+		}
+		return nil
+	}
+}
+
+func mustParse(t *testing.T, text string) *profile.Profile {
+	t.Helper()
+	p, err := profile.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}

@@ -1,0 +1,231 @@
+package discover
+
+import (
+	"slices"
+
+	"github.com/hawkeye-audit/hawkeye/core/format"
+	"github.com/hawkeye-audit/hawkeye/core/plan"
+	"github.com/hawkeye-audit/hawkeye/core/step"
+)
+
+// structure is a reading of a join: a step's kind and groups, without its constants, and a plan.
+type structure struct {
+	step step.Params
+	plan plan.Plan
+	tree *plan.Tree
+}
+
+// shape is what the events of a join look like.
+type shape struct {
+	// grouped are the numbers of single summands that join a sum at one event, fresh those that begin one; sums says that two
+	// sums meet somewhere.
+	grouped, fresh map[int]int
+	sums, exact    bool
+}
+
+func shapeOf(j *join) shape {
+	s := shape{grouped: map[int]int{}, fresh: map[int]int{}}
+	var walk func(j *join)
+	walk = func(j *join) {
+		if j.leaf() {
+			return
+		}
+		s.exact = s.exact || j.exact
+		single, joined := 0, 0
+		for _, p := range j.parts {
+			if p.leaf() && p.position != start {
+				single++
+			} else {
+				joined++
+			}
+			walk(p)
+		}
+		switch {
+		case joined == 0:
+			s.fresh[single]++
+		case joined == 1 && single > 0:
+			s.grouped[single]++
+		default:
+			s.sums = true
+		}
+	}
+	walk(j)
+	return s
+}
+
+// steps are the kinds of step and groups that such events may come from, the likely ones first.
+func (s *shape) steps() []step.Params {
+	var sizes []int
+	for n := range s.grouped {
+		sizes = append(sizes, n)
+	}
+	slices.SortFunc(sizes, func(a, b int) int { return s.grouped[b] - s.grouped[a] })
+	var fresh []int
+	for n := range s.fresh {
+		fresh = append(fresh, n)
+	}
+	slices.SortFunc(fresh, func(a, b int) int { return s.fresh[b] - s.fresh[a] })
+	for _, n := range fresh {
+		if !slices.Contains(sizes, n) {
+			sizes = append(sizes, n)
+		}
+	}
+	var list []step.Params
+	if s.exact {
+		for _, n := range sizes {
+			list = append(list, step.Params{Kind: step.Exact, Group: n})
+		}
+		return list
+	}
+	for _, n := range sizes {
+		if n == 1 {
+			list = append(list, step.Params{Kind: step.FMA, Group: 1})
+		} else {
+			list = append(list, step.Params{Kind: step.Fused, Group: n})
+		}
+	}
+	if !slices.Contains(sizes, 1) {
+		list = append(list, step.Params{Kind: step.FMA, Group: 1})
+	}
+	for _, n := range sizes {
+		if n > 1 {
+			for _, times := range []int{2, 4} {
+				list = append(list, step.Params{Kind: step.Fused, Group: n, Order: step.Pairs, InstructionK: times * n})
+			}
+		}
+	}
+	if !s.sums {
+		return list
+	}
+	for _, n := range fresh {
+		if n < 2 {
+			continue
+		}
+		list = append(list, step.Params{Kind: step.CDNA3, Group: n})
+		for _, times := range []int{2, 4} {
+			if n*times%4 == 0 {
+				list = append(list, step.Params{Kind: step.Converted, Group: n, Order: step.Pairs, InstructionK: times * n})
+			}
+			list = append(list, step.Params{Kind: step.Converted, Group: n, InstructionK: times * n})
+		}
+		list = append(list, step.Params{Kind: step.CDNA3, Group: 2 * n, Interleaved: true})
+	}
+	for n := 4; n <= 64; n *= 2 {
+		list = append(list, step.Params{Kind: step.CDNA2, Group: n})
+	}
+	return list
+}
+
+// allows tells whether a kind of step can make such events at all.
+func (s *shape) allows(st *step.Params) bool {
+	grouped, fresh := 0, 0
+	for n := range s.grouped {
+		grouped = max(grouped, n)
+	}
+	for n := range s.fresh {
+		fresh = max(fresh, n)
+	}
+	switch st.Kind {
+	case step.FMA:
+		return grouped <= 1 && fresh <= 2
+	case step.Fused, step.Exact, step.Integer:
+		return grouped <= st.Group && fresh <= max(st.Group, 2)
+	case step.Converted:
+		return grouped <= st.Group && fresh <= st.Group
+	case step.CDNA3:
+		return grouped <= 1 && fresh <= st.Group
+	case step.CDNA2:
+		return grouped <= 1 && fresh <= 2
+	}
+	return true
+}
+
+// reader turns a join of some of k products into structures.
+type reader struct {
+	join      *join
+	k         int
+	f         format.Format
+	among     []bool
+	withStart bool
+	complete  bool // all k take part
+	want      uint64
+	seen      []earlier
+	shape     shape
+}
+
+func newReader(j *join, positions []int, k int, f format.Format) *reader {
+	r := &reader{join: j, k: k, f: f, among: make([]bool, k), want: j.hash(), seen: earliers(j), shape: shapeOf(j)}
+	for _, p := range positions {
+		if p == start {
+			r.withStart = true
+		} else {
+			r.among[p] = true
+		}
+	}
+	r.complete = !slices.Contains(r.among, false)
+	return r
+}
+
+func (r *reader) fits(st *step.Params, tree *plan.Tree) bool {
+	return predicted(st, tree, r.among, r.withStart) == r.want
+}
+
+// family gives the structures of known families, simple ones or those with one rule inside another.
+func (r *reader) family(nested bool) []structure {
+	most := 64
+	if r.complete { // all that agree are the same order
+		most = 20
+	}
+	const mostTried = 12000
+	var found []structure
+	for _, st := range r.shape.steps() {
+		if !r.shape.allows(&st) {
+			continue
+		}
+		n, tried := 0, 0
+		plans(r.k, r.f, r.seen, nested, func(p plan.Plan) bool {
+			tree, err := p.Expand(r.k)
+			if tried++; err == nil && r.fits(&st, tree) {
+				found = append(found, structure{st, p, tree})
+				n++
+			}
+			return n < most && tried < mostTried
+		})
+	}
+	slices.SortStableFunc(found, func(a, b structure) int { return depth(&a.plan) - depth(&b.plan) })
+	return found
+}
+
+// written gives the order written out, where all k are known.
+func (r *reader) written() []structure {
+	if !r.complete {
+		return nil
+	}
+	var found []structure
+	for _, st := range r.shape.steps() {
+		tree, ok := explicit(r.join, &st, r.f)
+		if !ok || !r.fits(&st, tree) {
+			continue
+		}
+		p := plan.Plan{Tree: &plan.Fixed{K: r.k, Root: tree}}
+		if p.Validate("plan") == nil {
+			found = append(found, structure{st, p, tree})
+		}
+	}
+	return found
+}
+
+// depth is how many rules stand one inside another.
+func depth(p *plan.Plan) int {
+	switch {
+	case p.Split != nil:
+		return 1 + depth(p.Split.Of)
+	case p.Promote != nil:
+		return 1 + depth(p.Promote.Of)
+	case p.Lanes != nil:
+		return 1 + depth(p.Lanes.Of)
+	case p.Serial != nil:
+		return 1 + depth(p.Serial.Of)
+	}
+	return 0
+}
