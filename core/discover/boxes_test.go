@@ -19,8 +19,9 @@ import (
 )
 
 var (
-	boxCount = flag.Int("boxes", 3, "how many random black boxes are discovered")
-	boxFirst = flag.Int("first-box", 0, "the number of the first of them")
+	boxCount    = flag.Int("boxes", 3, "how many random black boxes are discovered")
+	boxElements = flag.Int("box-elements", 4096, "of each certificate")
+	boxFirst    = flag.Int("first-box", 0, "the number of the first of them")
 )
 
 func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
@@ -339,7 +340,7 @@ func TestSyntheticBoxes(t *testing.T) {
 		seed := *boxFirst + i
 		b := randomBox(seed)
 		began := time.Now()
-		result, err := Run(context.Background(), b.s, b.multiply(), Options{Elements: 2048, Seed: uint64(seed)})
+		result, err := Run(context.Background(), b.s, b.multiply(), Options{Elements: *boxElements, Seed: uint64(seed)})
 		if err != nil {
 			t.Errorf("box %d (%s): %v", seed, b.what, err)
 			continue

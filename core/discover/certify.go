@@ -37,7 +37,11 @@ func (f *finder) certify(p *profile.Profile) error {
 			break
 		}
 		kind := kinds[i%len(kinds)]
-		x, err := f.whole(kind, r.Uint64()>>8, rows, columns, addendRandom)
+		third := addendRandom
+		if i%4 == 3 && (s.Addend == AddendBias || s.Addend == AddendFull) {
+			third = addendOpposite
+		}
+		x, err := f.whole(kind, r.Uint64()>>8, rows, columns, third)
 		if err != nil {
 			return err
 		}

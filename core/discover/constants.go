@@ -108,6 +108,9 @@ func (f *finder) forms(s *step.Params) []profile.Form {
 	if s.Kind == step.FMA && s.Result == format.F32 {
 		list = append(list, profile.FormAlphaInA, profile.FormAlphaInB)
 	}
+	if s.Kind == step.FMA && f.q.s.K == 1 {
+		list = append(list, profile.FormProductA, profile.FormProductB)
+	}
 	return list
 }
 
@@ -457,19 +460,14 @@ func (f *finder) rounding(variants []step.Params) ([]step.Params, error) {
 			}
 		}
 	}
-	// Numbers halfway between two of the output, and a little more that a shorter sum does not keep.
-	if digits := f.q.s.D.Info().MantissaBits; digits < 23 && len(in) > 3 {
+	// Numbers about halfway between two of the output, even and odd ones, and a little beside it, that a shorter sum rounds
+	// away.
+	if digits := f.q.s.D.Info().MantissaBits; digits < 23 && len(in) > 2 {
 		for d := digits + 2; d <= digits+24; d++ {
-			for _, n := range []int{1, 2} {
-				var x sum
-				for i := range n {
-					x.factors = append(x.factors, factor{slot: in[i], number: number{1, 0}})
+			for _, odd := range []int64{1, 3} {
+				for _, m := range []int64{1, -1, 3, -3} {
+					add(sum{factors: []factor{{slot: in[0], number: number{1, 0}}, {slot: in[1], number: number{odd, -digits - 1}}, {slot: in[2], number: number{m, -d}}}})
 				}
-				x.factors = append(x.factors, factor{slot: in[n], number: number{int64(n), -digits - 1}}, factor{slot: in[n+1%len(in)], number: number{1, -d}})
-				if n+1 < len(in) {
-					x.factors[len(x.factors)-1].slot = in[n+1]
-				}
-				add(x)
 			}
 		}
 	}
@@ -614,15 +612,32 @@ func (f *finder) terms(variants []step.Params) ([]step.Params, error) {
 	}
 	in := slots(&base)
 	var list []sum
-	threeHalves := func(to format.Format) uint64 { b, _ := number{3, -1}.bits(to); return b }
-	a, b := threeHalves(f.q.s.A), threeHalves(f.q.s.B)
-	minus, _ := number{-3, -1}.bits(f.q.s.A)
-	for d := -2; d <= 2 && len(in) > 2; d++ {
-		for _, m := range []int64{1, 3} {
-			p := factor{slot: in[2], number: number{m, d - base.Fraction}}
-			if p.split(f.q.s.A, f.q.s.B) {
+	// 1.5·1.5 is more than 2: its leading bit is one above the exponent of its factors. Large ones too, so that what they leave
+	// is no subnormal number.
+	for _, scale := range []int{0, 5} {
+		a, okA := number{3, scale - 1}.bits(f.q.s.A)
+		minus, _ := number{-3, scale - 1}.bits(f.q.s.A)
+		b, okB := number{3, scale - 1}.bits(f.q.s.B)
+		if !okA || !okB {
+			continue
+		}
+		for d := -2; d <= 2 && len(in) > 1; d++ {
+			for _, m := range []int64{1, 3, -1, -3} {
+				p := factor{slot: in[len(in)-1], number: number{m, 2*scale + d - base.Fraction}}
+				if !p.split(f.q.s.A, f.q.s.B) {
+					continue
+				}
 				p.given = true
-				list = append(list, sum{factors: []factor{{slot: in[0], given: true, a: a, b: b}, {slot: in[1], given: true, a: minus, b: b}, p}})
+				x, opposite := factor{slot: in[0], given: true, a: a, b: b}, factor{slot: in[1], given: true, a: minus, b: b}
+				if len(in) > 2 {
+					list = append(list, sum{factors: []factor{x, opposite, p}})
+				}
+				later := p
+				later.span = 1
+				x2 := x
+				x2.span = 1
+				opposite.slot = in[0]
+				list = append(list, sum{factors: []factor{x, p}}, sum{factors: []factor{opposite, x2, later}})
 			}
 		}
 	}
@@ -717,12 +732,36 @@ func (f *finder) floor(variants []step.Params) ([]step.Params, error) {
 		// Half of it and a little, where results are rounded to nearest.
 		y := sum{factors: []factor{{number: number{1, least - 1}}, {number: number{1, least - 1 - t}}}}
 		for _, z := range []sum{x, y} {
-			if len(z.factors) <= len(in) {
-				for i := range z.factors {
-					z.factors[i].slot = in[i]
-				}
-				list = append(list, z)
+			if len(z.factors) > len(in) {
+				continue
 			}
+			for i := range z.factors {
+				z.factors[i].slot = in[i]
+			}
+			// With every sign of the first and of the others.
+			for _, signs := range [][2]int64{{1, 1}, {1, -1}, {-1, 1}, {-1, -1}} {
+				v := sum{factors: slices.Clone(z.factors)}
+				for i := range v.factors {
+					v.factors[i].m *= signs[min(i, 1)]
+				}
+				list = append(list, v)
+			}
+		}
+	}
+	// The same in one product of all ones, (2^n-1)·(2^n+1), and a power of two.
+	for n := 2; n <= min(s.A.Info().MantissaBits, s.B.Info().MantissaBits); n++ {
+		x := factor{number: number{1, least - 2*n}}
+		one, other := number{1<<n - 1, 0}, number{1<<n + 1, 0}
+		for e := least - 2*n - 30; e <= least-2*n+30; e++ {
+			one.e, other.e = e, least-2*n-e
+			a, okA := one.bits(s.A)
+			b, okB := other.bits(s.B)
+			if !okA || !okB || len(in) < 2 || !x.split(s.A, s.B) {
+				continue
+			}
+			x.given, x.slot = true, in[1]
+			list = append(list, sum{factors: []factor{{slot: in[0], given: true, a: a, b: b}, x}})
+			break
 		}
 	}
 	for e := max(least, lowA+lowB); e <= max(least, lowA+lowB)+100; e++ {
@@ -817,6 +856,18 @@ func (f *finder) extremes(variants []step.Params) ([]step.Params, error) {
 		}
 	}
 	nans := vary(variants, bothWays, func(p *step.Params, is bool) { p.KeepNaN = is })
+	if s.A == format.F64 && s.B == format.F64 {
+		nans = append(nans, vary(nans, []step.Operand{step.OperandA, step.OperandB}, func(p *step.Params, first step.Operand) { p.NaNFirst = first })...)
+		nan := func(n uint64) uint64 { return s.A.Inf(n%2 == 1) | n }
+		for i := range uint64(4) {
+			x, y, z := factor{given: true, a: nan(3 + i), b: nan(10 + 3*i)}, factor{span: 1, slot: in[0], given: true, a: nan(20 + i), b: one}, factor{span: 1, slot: in[0], given: true, a: one, b: nan(31 + i)}
+			w := factor{span: 1, slot: in[0], given: true, a: nan(41 + i), b: nan(52 + 3*i)}
+			list = append(list, sum{factors: []factor{x}}, sum{factors: []factor{x, y}}, sum{factors: []factor{x, z}}, sum{factors: []factor{x, w}})
+			if s.Addend == AddendStart {
+				list = append(list, sum{start: nan(61 + i), factors: []factor{x}}, sum{start: nan(71 + i), factors: []factor{{given: true, a: nan(81), b: one}}}, sum{start: nan(71 + i), factors: []factor{{given: true, a: one, b: nan(91)}}})
+			}
+		}
+	}
 	if f.anyNaN && s.D == format.F64 {
 		// f64 NaNs are told apart.
 		f.anyNaN = false

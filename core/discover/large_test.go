@@ -15,6 +15,9 @@ import (
 
 // Where K is large, some of its positions tell the order.
 func TestLargeK(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes minutes")
+	}
 	f32 := plan.In(format.F32)
 	for _, x := range []struct {
 		step    string

@@ -152,6 +152,7 @@ type reader struct {
 	seen      []earlier
 	shape     shape
 	tick      func() error
+	a, b      format.Format // of the operands
 }
 
 func newReader(j *join, positions []int, k int, f format.Format) *reader {
@@ -198,8 +199,31 @@ func (r *reader) family(nested bool) ([]structure, error) {
 			return nil, stop
 		}
 	}
-	slices.SortStableFunc(found, func(a, b structure) int { return depth(&a.plan) - depth(&b.plan) })
+	// Steps that hardware is known to have first, then the simpler plans.
+	rank := func(x *structure) int {
+		n := depth(&x.plan)
+		if !r.known(&x.step) {
+			n += 10
+		}
+		return n
+	}
+	slices.SortStableFunc(found, func(a, b structure) int { return rank(&a) - rank(&b) })
 	return found, nil
+}
+
+// known tells whether a row of the catalogue has such groups for such operands.
+func (r *reader) known(s *step.Params) bool {
+	for _, entry := range step.Catalogue() {
+		p := entry.Params
+		if sameShape(&p, s) && r.operand(p.A, r.a) && r.operand(p.B, r.b) {
+			return true
+		}
+	}
+	return false
+}
+
+func (*reader) operand(of, given format.Format) bool {
+	return of == given || of == format.TF32 && given == format.F32
 }
 
 // written gives the order written out, where all k are known.
