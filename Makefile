@@ -45,7 +45,7 @@ LOGS := build/logs
 SKIPPED := build/skipped.txt
 
 # What goes into the wheel.
-SOURCES := $(shell find core simd capi include python tests/goldens -type f \
+SOURCES := $(shell find core simd cuda capi include python tests/goldens -type f \
 	-not -path '*/_gen/*' -not -path '*/_lib/*' -not -path '*/__pycache__/*' -not -path '*.egg-info/*' \
 	-not -name '*_test.go' 2>/dev/null) \
 	setup.py pyproject.toml MANIFEST.in README.md LICENSE VERSION go.mod go.sum
@@ -117,9 +117,9 @@ test-go: ## go vet and go test, compiled for GOAMD64 v1 and v3
 	else $(call skip,GOAMD64=v3: this processor lacks AVX2 or FMA); fi
 
 .PHONY: test-race
-test-race: ## the Go tests of core and capi under the race detector (short)
+test-race: ## the Go tests of core, cuda and capi under the race detector (short)
 	@$(need_go); $(need_cc)
-	@$(call gotest,race,-race -short ./core/... ./capi/...)
+	@$(call gotest,race,-race -short ./core/... ./cuda ./capi/...)
 
 .PHONY: test-generated
 test-generated: ## the kernel generator compiles, and the generated files are what it writes
@@ -184,7 +184,7 @@ test-gpu: $(STAMPS)/hawkeye $(STAMPS)/test ## compare with torch on a GPU of thi
 .PHONY: lint
 lint: $(STAMPS)/lint ## gofmt, go vet, staticcheck, ruff, mypy
 	@$(need_go)
-	@unformatted=$$($$($(GO) env GOROOT)/bin/gofmt -l $$(find core simd capi -name '*.go')); \
+	@unformatted=$$($$($(GO) env GOROOT)/bin/gofmt -l $$(find core simd cuda capi -name '*.go')); \
 	[ -z "$$unformatted" ] || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
 	@$(GO) vet ./...
 	@$(GO) run $(STATICCHECK) ./...

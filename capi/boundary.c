@@ -273,3 +273,20 @@ hawkeye_status hawkeye_discovery_profile(hawkeye_discovery discovery, hawkeye_pr
 hawkeye_status hawkeye_discovery_free(hawkeye_discovery discovery, char *message, size_t message_size) {
     CALL(hawkeyeGoDiscoveryFree(discovery, message, message_size));
 }
+
+hawkeye_status hawkeye_cuda_about(int32_t device, char *buffer, size_t buffer_size, size_t *needed, char *message,
+                                  size_t message_size) {
+    CALL(hawkeyeGoCudaAbout(device, buffer, buffer_size, needed, message, message_size));
+}
+
+hawkeye_status hawkeye_cuda_run(int32_t device, const char *instruction, int64_t tiles, const void *a, const void *b,
+                                const void *c, void *d, char *message, size_t message_size) {
+    CALL(hawkeyeGoCudaRun(device, (char *)instruction, tiles, (void *)a, (void *)b, (void *)c, d, message, message_size));
+}
+
+hawkeye_status hawkeye_cuda_discover(int32_t device, const char *instruction, int64_t tiles,
+                                     const hawkeye_discover_options *options, hawkeye_discovery *discovery, char *message,
+                                     size_t message_size) {
+    CALL(hawkeyeGoCudaDiscover(device, (char *)instruction, tiles, (hawkeye_discover_options *)options, host, discovery,
+                               message, message_size));
+}

@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"github.com/hawkeye-audit/hawkeye/core/gemm"
+	"github.com/hawkeye-audit/hawkeye/cuda"
 )
 
 // status is a hawkeye_status; the names are those of hawkeye.h.
@@ -33,6 +34,7 @@ const (
 	statusBuffer      = status(C.HAWKEYE_ERROR_BUFFER)
 	statusIO          = status(C.HAWKEYE_ERROR_IO)
 	statusInternal    = status(C.HAWKEYE_ERROR_INTERNAL)
+	statusDevice      = status(C.HAWKEYE_ERROR_DEVICE)
 )
 
 // failure is an error that already knows its status.
@@ -59,10 +61,14 @@ var kindStatus = map[gemm.Kind]status{
 	gemm.KindCancelled:   statusCancelled,
 }
 
+// gpuStatus has the kinds of errors of a GPU that are the caller's own fault.
+var gpuStatus = map[cuda.Kind]status{cuda.KindArgument: statusArgument, cuda.KindInstruction: statusArgument}
+
 // statusOf finds the status of any error of the core. One that has none is a fault of ours, and says so.
 func statusOf(err error) (status, string) {
 	var own *failure
 	var core *gemm.Error
+	var gpu *cuda.Error
 	var path *fs.PathError
 	switch {
 	case err == nil:
@@ -75,6 +81,11 @@ func statusOf(err error) (status, string) {
 		if s, known := kindStatus[core.Kind]; known {
 			return s, err.Error()
 		}
+	case errors.As(err, &gpu):
+		if s, known := gpuStatus[gpu.Kind]; known {
+			return s, gpu.Message
+		}
+		return statusDevice, gpu.Message
 	case errors.As(err, &path):
 		return statusIO, err.Error()
 	}

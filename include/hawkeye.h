@@ -53,7 +53,8 @@ enum {
     HAWKEYE_ERROR_BUFFER = 9,      /* the text buffer is too small; *needed says how large it must be */
     HAWKEYE_ERROR_IO = 10,         /* a file could not be read */
     HAWKEYE_ERROR_FORK = 11,       /* called in a forked child of the process that loaded the library */
-    HAWKEYE_ERROR_INTERNAL = 12    /* a fault of Hawkeye itself; please report the message */
+    HAWKEYE_ERROR_INTERNAL = 12,   /* a fault of Hawkeye itself; please report the message */
+    HAWKEYE_ERROR_DEVICE = 13      /* no driver, no GPU of that number, one without the instruction, or one that failed */
 };
 
 /* Number formats. Sub-byte formats hold one element a byte, in its low bits. */
@@ -390,6 +391,32 @@ HAWKEYE_API hawkeye_status hawkeye_discovery_json(hawkeye_discovery discovery, c
 HAWKEYE_API hawkeye_status hawkeye_discovery_profile(hawkeye_discovery discovery, hawkeye_profile *profile,
                                                      char *message, size_t message_size);
 HAWKEYE_API hawkeye_status hawkeye_discovery_free(hawkeye_discovery discovery, char *message, size_t message_size);
+
+/* ---- instruction probes ----------------------------------------------------------------------------------------- */
+
+/* Single matrix instructions of an NVIDIA GPU of this machine (docs/instructions.md). The driver's library is opened by the
+ * first of these calls; HAWKEYE_ERROR_DEVICE says what is missing. `device` counts the GPUs that the driver shows, from 0. A
+ * call keeps nothing on the GPU after it returns. */
+
+/* The GPU and its instructions, as JSON: {"device","name","capability","driver","instructions"}, each instruction
+ * {"name","a","b","accumulator","m","n","k","catalogue"}; catalogue: the profile that describes it, "" where none does. */
+HAWKEYE_API hawkeye_status hawkeye_cuda_about(int32_t device, char *buffer, size_t buffer_size, size_t *needed,
+                                              char *message, size_t message_size);
+
+/* Runs an instruction, named as hawkeye_cuda_about has it ("mma.m16n8k16.f32.bf16.bf16.f32"), on so many independent tiles:
+ * d = a b + c. Matrices are dense and row-major and follow one another tile by tile: a m x k, b k x n, c (NULL: zeros) and d
+ * m x n in the accumulator's format. tf32 operands are 32-bit words, all bits of which are handed over. */
+HAWKEYE_API hawkeye_status hawkeye_cuda_run(int32_t device, const char *instruction, int64_t tiles, const void *a,
+                                            const void *b, const void *c, void *d, char *message, size_t message_size);
+
+/* hawkeye_discover with an instruction as the multiplication. `tiles` are run at once, 0 for some 8,192 output elements;
+ * options may be NULL, and without its hardware and library the GPU's and the driver's names stand there. The discovery's
+ * text has in addition {"device","name","capability","driver","instruction","tiles","comparison"}; instruction is as above,
+ * and comparison, absent where no profile was found, {"found","catalogue","equal","differences"} holds the profile against
+ * the catalogue's. Operands of a tf32 instruction are asked as f32. */
+HAWKEYE_API hawkeye_status hawkeye_cuda_discover(int32_t device, const char *instruction, int64_t tiles,
+                                                 const hawkeye_discover_options *options, hawkeye_discovery *discovery,
+                                                 char *message, size_t message_size);
 
 #ifdef __cplusplus
 }

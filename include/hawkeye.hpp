@@ -42,7 +42,8 @@ enum class Status : std::int32_t {
     buffer = HAWKEYE_ERROR_BUFFER,
     io = HAWKEYE_ERROR_IO,
     fork = HAWKEYE_ERROR_FORK,
-    internal = HAWKEYE_ERROR_INTERNAL
+    internal = HAWKEYE_ERROR_INTERNAL,
+    device = HAWKEYE_ERROR_DEVICE
 };
 
 // What every call throws: status() says which kind of refusal, what() why.
@@ -653,6 +654,12 @@ struct DiscoverOptions {
     DiscoverProgress progress;
 };
 
+class Discovery;
+
+namespace detail {
+template <class F> Discovery discovered(const Matmul *matmul, const DiscoverOptions &options, F &&f);
+}
+
 // What a discovery found. Move only.
 class Discovery {
 public:
@@ -691,7 +698,8 @@ public:
     hawkeye_discovery handle() const noexcept { return handle_; }
 
 private:
-    friend Discovery discover(const Signature &, const Matmul &, const DiscoverOptions &);
+    template <class F>
+    friend Discovery detail::discovered(const Matmul *matmul, const DiscoverOptions &options, F &&f);
     Discovery() = default;
     hawkeye_discovery handle_ = 0;
 };
@@ -700,7 +708,7 @@ namespace detail {
 
 // The callbacks of a discovery on their way through C: exceptions wait here.
 struct DiscoverRelay {
-    const Matmul &matmul;
+    const Matmul *matmul; // null where the library multiplies itself
     const DiscoverProgress &progress;
     std::exception_ptr thrown;
 
@@ -714,7 +722,7 @@ struct DiscoverRelay {
     }
     static std::int32_t multiply(void *user, const hawkeye_matmul_call *call) noexcept {
         DiscoverRelay &relay = *static_cast<DiscoverRelay *>(user);
-        return relay.run([&] { return relay.matmul(*call); });
+        return relay.run([&] { return (*relay.matmul)(*call); });
     }
     static std::int32_t report(void *user, const hawkeye_discover_state *state) noexcept {
         DiscoverRelay &relay = *static_cast<DiscoverRelay *>(user);
@@ -722,11 +730,37 @@ struct DiscoverRelay {
     }
 };
 
+// Calls f(options, relay, discovery, message, message_size), which is one of the library's functions that discover.
+template <class F> Discovery discovered(const Matmul *matmul, const DiscoverOptions &options, F &&f) {
+    check_abi();
+    DiscoverRelay relay{matmul, options.progress, nullptr};
+    const auto suspects = handles(options.suspects);
+    hawkeye_discover_options o{};
+    o.struct_size = sizeof o;
+    o.elements = options.elements;
+    o.seed = options.seed;
+    o.max_calls = options.max_calls;
+    o.hardware = options.hardware.c_str();
+    o.library = options.library.c_str();
+    o.suspects = suspects.data();
+    o.suspect_count = static_cast<std::int64_t>(suspects.size());
+    o.progress = options.progress ? DiscoverRelay::report : nullptr;
+    o.progress_user = &relay;
+    o.threads = options.threads;
+    Discovery found;
+    call([&](char *message, std::size_t size) {
+        const hawkeye_status status = f(o, relay, found.handle_, message, size);
+        if (relay.thrown)
+            std::rethrow_exception(relay.thrown);
+        return status;
+    });
+    return found;
+}
+
 } // namespace detail
 
 // Finds the profile of a matrix multiplication by asking it questions, and certifies it.
 inline Discovery discover(const Signature &signature, const Matmul &matmul, const DiscoverOptions &options = {}) {
-    detail::check_abi();
     hawkeye_signature s{};
     s.struct_size = sizeof s;
     s.a = static_cast<hawkeye_format>(signature.a);
@@ -741,30 +775,46 @@ inline Discovery discover(const Signature &signature, const Matmul &matmul, cons
     s.beta = signature.beta;
     s.addend = static_cast<hawkeye_addend>(signature.addend);
     s.scaling = static_cast<hawkeye_scaling>(signature.scaling);
-    detail::DiscoverRelay relay{matmul, options.progress, nullptr};
-    const auto suspects = detail::handles(options.suspects);
-    hawkeye_discover_options o{};
-    o.struct_size = sizeof o;
-    o.elements = options.elements;
-    o.seed = options.seed;
-    o.max_calls = options.max_calls;
-    o.hardware = options.hardware.c_str();
-    o.library = options.library.c_str();
-    o.suspects = suspects.data();
-    o.suspect_count = static_cast<std::int64_t>(suspects.size());
-    o.progress = options.progress ? detail::DiscoverRelay::report : nullptr;
-    o.progress_user = &relay;
-    o.threads = options.threads;
-    Discovery found;
-    detail::call([&](char *message, std::size_t size) {
-        const hawkeye_status status = hawkeye_discover(&s, matmul ? detail::DiscoverRelay::multiply : nullptr, &relay, &o,
-                                                       &found.handle_, message, size);
-        if (relay.thrown)
-            std::rethrow_exception(relay.thrown);
-        return status;
+    return detail::discovered(&matmul, options, [&](const hawkeye_discover_options &o, detail::DiscoverRelay &relay,
+                                                    hawkeye_discovery &found, char *message, std::size_t size) {
+        return hawkeye_discover(&s, matmul ? detail::DiscoverRelay::multiply : nullptr, &relay, &o, &found, message, size);
     });
-    return found;
 }
+
+// ---- instruction probes ---------------------------------------------------------------------------------------------
+
+// Single matrix instructions of an NVIDIA GPU of this machine: docs/instructions.md. Error with Status::device says what is
+// missing. `device` counts the GPUs that the driver shows.
+namespace cuda {
+
+// The GPU and its instructions as one JSON object, whose fields are in hawkeye.h.
+inline std::string about(std::int32_t device = 0) {
+    detail::check_abi();
+    return detail::text([&](char *buffer, std::size_t size, std::size_t *needed, char *message, std::size_t n) {
+        return hawkeye_cuda_about(device, buffer, size, needed, message, n);
+    });
+}
+
+// Runs an instruction on tiles: d = a b + c, dense and row-major, tile after tile; a null c is zeros.
+inline void run(const std::string &instruction, std::int64_t tiles, const void *a, const void *b, const void *c, void *d,
+                std::int32_t device = 0) {
+    detail::check_abi();
+    detail::call([&](char *message, std::size_t size) {
+        return hawkeye_cuda_run(device, instruction.c_str(), tiles, a, b, c, d, message, size);
+    });
+}
+
+// Finds the profile of an instruction and holds it against the catalogue's. Of the options, empty names stand for the
+// GPU's and the driver's; tiles are run at once, 0 for the default.
+inline Discovery discover(const std::string &instruction, const DiscoverOptions &options = {}, std::int32_t device = 0,
+                          std::int64_t tiles = 0) {
+    return detail::discovered(nullptr, options, [&](const hawkeye_discover_options &o, detail::DiscoverRelay &,
+                                                    hawkeye_discovery &found, char *message, std::size_t size) {
+        return hawkeye_cuda_discover(device, instruction.c_str(), tiles, &o, &found, message, size);
+    });
+}
+
+} // namespace cuda
 
 } // namespace hawkeye
 #endif // HAWKEYE_HPP

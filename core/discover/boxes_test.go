@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sort"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,8 +19,9 @@ import (
 )
 
 var (
-	boxCount = flag.Int("boxes", 3, "how many random black boxes are discovered")
-	boxFirst = flag.Int("first-box", 0, "the number of the first of them")
+	boxCount    = flag.Int("boxes", 3, "how many random black boxes are discovered")
+	boxElements = flag.Int("box-elements", 4096, "of each certificate")
+	boxFirst    = flag.Int("first-box", 0, "the number of the first of them")
 )
 
 func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
@@ -336,12 +336,11 @@ func TestSyntheticBoxes(t *testing.T) {
 		noisy                  bool
 	}
 	var outcomes []outcome
-	var done atomic.Int64
 	for i := range *boxCount {
 		seed := *boxFirst + i
 		b := randomBox(seed)
 		began := time.Now()
-		result, err := Run(context.Background(), b.s, b.multiply(), Options{Elements: 2048, Seed: uint64(seed)})
+		result, err := Run(context.Background(), b.s, b.multiply(), Options{Elements: *boxElements, Seed: uint64(seed)})
 		if err != nil {
 			t.Errorf("box %d (%s): %v", seed, b.what, err)
 			continue
@@ -372,7 +371,7 @@ func TestSyntheticBoxes(t *testing.T) {
 			t.Errorf("box %d (%s): no profile and no reason", seed, b.what)
 		}
 		outcomes = append(outcomes, o)
-		done.Add(1)
+		t.Logf("box %d: recovered %v, wrong %v, noisy %v, %d calls, %d questions, %.1f s", seed, o.recovered, o.wrong, o.noisy, o.calls, o.questions, o.seconds)
 	}
 	recovered, wrong, noisy := 0, 0, 0
 	var calls, questions []int

@@ -1,12 +1,13 @@
 package discover
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/hawkeye-audit/hawkeye/core/format"
 	"github.com/hawkeye-audit/hawkeye/core/gemm"
@@ -173,6 +174,8 @@ const (
 	addendZero addendKind = iota
 	addendRandom
 	addendZeros // of both signs
+	// addendOpposite nearly cancels the sum: the negative of what the same operands give without an addend.
+	addendOpposite
 )
 
 // whole asks the box for a few rows and columns of random operands of a kind, all others zero, and keeps the answers.
@@ -183,6 +186,14 @@ func (f *finder) whole(kind string, seed uint64, rows, columns int, c addendKind
 
 // wholeCall also gives the call, which may be made again while the buffers are as they are.
 func (f *finder) wholeCall(kind string, seed uint64, rows, columns int, c addendKind) (*exchange, *Call, error) {
+	var sums []uint64
+	if c == addendOpposite {
+		x, _, err := f.wholeCall(kind, seed, rows, columns, addendZero)
+		if err != nil {
+			return nil, nil, err
+		}
+		sums = x.want
+	}
 	s := f.q.s
 	r := rand.New(rand.NewPCG(seed, 3))
 	rowsAt, columnsAt := chosen(r, s.M, rows), chosen(r, s.N, columns)
@@ -214,6 +225,14 @@ func (f *finder) wholeCall(kind string, seed uint64, rows, columns int, c addend
 		switch c {
 		case addendRandom:
 			third = f.addends(kind, seed+1, m*n)
+		case addendOpposite:
+			for i, bits := range sums {
+				v := -valueOf(s.D, bits) / s.Beta
+				if math.IsNaN(v) || math.IsInf(v, 0) {
+					v = 0
+				}
+				store(third[i*sizeC:], sizeC, nearest(s.C, v))
+			}
 		case addendZeros:
 			for i := range m * n {
 				store(third[i*sizeC:], sizeC, r.Uint64N(2)<<(s.C.Info().Bits-1))
@@ -272,6 +291,12 @@ func (f *finder) wholeCall(kind string, seed uint64, rows, columns int, c addend
 	return x, call, nil
 }
 
+// nearest is the number of a format that is nearest to a value.
+func nearest(f format.Format, v float64) uint64 {
+	fraction, e := math.Frexp(v)
+	return f.Encode(number{int64(fraction * (1 << 53)), e - 53}.exact(), format.Encoding{})
+}
+
 // special makes the operands of kinds that are about zeros: nil for others.
 func (f *finder) special(kind string, seed uint64, m, n int) (a, b []byte) {
 	s := f.q.s
@@ -283,7 +308,7 @@ func (f *finder) special(kind string, seed uint64, m, n int) (a, b []byte) {
 		for i := range m * s.K {
 			store(a[i*sizeA:], sizeA, one)
 		}
-	case "underflow": // products too small, mostly negative, among zeros of both signs
+	case "underflow", "underflows": // products too small, negative, few or many, among zeros of both signs
 		r := rand.New(rand.NewPCG(seed, 9))
 		a, b = make([]byte, m*s.K*sizeA), make([]byte, s.K*n*sizeB)
 		lowA, _ := reach(s.A, false)
@@ -292,7 +317,7 @@ func (f *finder) special(kind string, seed uint64, m, n int) (a, b []byte) {
 		tinyB, _ := power(s.B, lowB, false)
 		for i := range m * s.K {
 			v := uint64(1) << (s.A.Info().Bits - 1)
-			if r.IntN(s.K+1) < 2 {
+			if r.IntN(s.K+1) < 2 || kind == "underflows" && (seed%2 == 0 || r.IntN(3) > 0) {
 				v = tinyA
 			}
 			store(a[i*sizeA:], sizeA, v)
@@ -368,12 +393,29 @@ func unique(list []*profile.Profile) []*profile.Profile {
 // cut bounds a list.
 func cut[T any](list []T, n int) []T { return list[:min(len(list), n)] }
 
+// tick reports about ten times a second, however long what is between two calls of it takes.
 func (f *finder) tick() error {
-	if f.ticks++; f.ticks%64 != 0 {
+	now := time.Now()
+	if now.Sub(f.ticked) < 100*time.Millisecond {
 		return nil
 	}
-	if f.ctx.Err() != nil {
-		return context.Cause(f.ctx)
-	}
+	f.ticked = now
 	return f.q.report()
+}
+
+// elementsOf is the answers that a profile gives, with reports meanwhile.
+func (f *finder) elementsOf(x *exchange, p *profile.Profile) ([]uint64, error) {
+	x.args.Profile = p
+	var values []uint64
+	for at := range slices.Chunk(x.at, 256) {
+		if err := f.tick(); err != nil {
+			return nil, err
+		}
+		some, err := gemm.Elements(f.ctx, x.args, at)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, some...)
+	}
+	return values, nil
 }

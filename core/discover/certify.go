@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hawkeye-audit/hawkeye/core/gemm"
 	"github.com/hawkeye-audit/hawkeye/core/profile"
 )
 
@@ -38,12 +37,15 @@ func (f *finder) certify(p *profile.Profile) error {
 			break
 		}
 		kind := kinds[i%len(kinds)]
-		x, err := f.whole(kind, r.Uint64()>>8, rows, columns, addendRandom)
+		third := addendRandom
+		if i%4 == 3 && (s.Addend == AddendBias || s.Addend == AddendFull) {
+			third = addendOpposite
+		}
+		x, err := f.whole(kind, r.Uint64()>>8, rows, columns, third)
 		if err != nil {
 			return err
 		}
-		x.args.Profile = p
-		got, err := gemm.Elements(f.ctx, x.args, x.at)
+		got, err := f.elementsOf(x, p)
 		if err != nil {
 			return err
 		}

@@ -34,6 +34,7 @@ func (f *finder) settle(about string, list []sum, variants []step.Params) ([]ste
 			valid = append(valid, v)
 		}
 	}
+	f.sums = append(f.sums, x)
 	f.tried += len(valid)
 	best, most, err := x.best(f, len(valid), func(i int) []*profile.Profile {
 		var list []*profile.Profile
@@ -55,6 +56,44 @@ func (f *finder) settle(about string, list []sum, variants []step.Params) ([]ste
 	return found, nil
 }
 
+// catalogued puts the steps of the catalogue first that differ from what was found only in what nothing has told: the floor of
+// an alignment that no operand reaches, for example.
+func (f *finder) catalogued(found []step.Params) ([]step.Params, error) {
+	if len(found) == 0 || f.broken != "" {
+		return found, nil
+	}
+	var rows []step.Params
+	for _, entry := range step.Catalogue() {
+		p, q := entry.Params, found[0]
+		if p.Kind == q.Kind && p.A == q.A && p.B == q.B && p.InputRounding == q.InputRounding && p.Group == q.Group && p.Fraction == q.Fraction && p.Result == q.Result {
+			rows = append(rows, p)
+		}
+	}
+	for _, x := range f.sums {
+		var kept []step.Params
+		for _, p := range rows {
+			_, n, err := x.best(f, 1, func(int) []*profile.Profile {
+				var list []*profile.Profile
+				for _, form := range f.forms(&p) {
+					list = append(list, f.profileOf(p, plan.Plain(), form))
+				}
+				return list
+			})
+			if err != nil {
+				return nil, err
+			}
+			if n == len(x.want) {
+				kept = append(kept, p)
+			}
+		}
+		rows = kept
+	}
+	if len(rows) > 0 && rows[0].Floor != nil && found[0].Floor == nil {
+		f.note("least exponent of alignment", fmt.Sprintf("none that operands and output of these formats show; %d, as the catalogue has it", *rows[0].Floor))
+	}
+	return append(rows, found...), nil
+}
+
 // forms are the epilogues that differ where no addend shows: alpha, if it is not 1, may be multiplied in where sums are f16,
 // or before the products.
 func (f *finder) forms(s *step.Params) []profile.Form {
@@ -68,6 +107,9 @@ func (f *finder) forms(s *step.Params) []profile.Form {
 	}
 	if s.Kind == step.FMA && s.Result == format.F32 {
 		list = append(list, profile.FormAlphaInA, profile.FormAlphaInB)
+	}
+	if s.Kind == step.FMA && f.q.s.K == 1 {
+		list = append(list, profile.FormProductA, profile.FormProductB)
 	}
 	return list
 }
@@ -194,6 +236,12 @@ func (f *finder) flushed() (bool, error) {
 		}
 	}
 	return len(answers) > 0, err
+}
+
+// holdsIn says whether every number of narrow is one of wide.
+func holdsIn(wide, narrow format.Format) bool {
+	w, n := wide.Info(), narrow.Info()
+	return w.MantissaBits >= n.MantissaBits && w.MaxExponent >= n.MaxExponent && w.MinExponent <= n.MinExponent
 }
 
 // inputs finds whether f32 operands become tf32, and how.
@@ -384,8 +432,24 @@ func (f *finder) rounding(variants []step.Params) ([]step.Params, error) {
 			}
 		}
 	}
+	apart := []int{2, 5, 9, 12, 16, 20, 23, 24, 25, 27, 29, 31, 33, 35, 37, 39, 41, 44, 48, 52, 53, 54, 60, 70}
+	if f.q.s.Addend == AddendStart { // the accumulator's first value, and products
+		for d := range 60 {
+			for _, m := range []int64{1, 3, 5, 7, -1, -3, -5} {
+				for _, negative := range bothWays {
+					c, _ := power(f.q.s.C, 0, negative)
+					x := []factor{{slot: in[0], number: number{m, -d - 2}}}
+					list = append(list, sum{start: c, factors: x})
+					if len(in) > 1 {
+						y := append(slices.Clone(x), factor{slot: in[1], number: number{1, -d - 6}})
+						list = append(list, sum{start: c, factors: y})
+					}
+				}
+			}
+		}
+	}
 	// Numbers of all signs and far apart, one after the other, and what is left of them.
-	for _, d := range []int{2, 5, 9, 12, 16, 20, 23, 24, 25, 27, 29, 31, 33, 35, 37, 39, 41, 44, 48, 52, 53, 54, 60, 70} {
+	for _, d := range apart {
 		for _, m := range []int64{1, 3, -1, -3} {
 			for _, large := range []int64{1, -1} {
 				x := []factor{{slot: in[0], number: number{large, 0}}, {span: 1, slot: in[0], number: number{m, -d - 1}}}
@@ -396,19 +460,14 @@ func (f *finder) rounding(variants []step.Params) ([]step.Params, error) {
 			}
 		}
 	}
-	// Numbers halfway between two of the output, and a little more that a shorter sum does not keep.
-	if digits := f.q.s.D.Info().MantissaBits; digits < 23 && len(in) > 3 {
+	// Numbers about halfway between two of the output, even and odd ones, and a little beside it, that a shorter sum rounds
+	// away.
+	if digits := f.q.s.D.Info().MantissaBits; digits < 23 && len(in) > 2 {
 		for d := digits + 2; d <= digits+24; d++ {
-			for _, n := range []int{1, 2} {
-				var x sum
-				for i := range n {
-					x.factors = append(x.factors, factor{slot: in[i], number: number{1, 0}})
+			for _, odd := range []int64{1, 3} {
+				for _, m := range []int64{1, -1, 3, -3} {
+					add(sum{factors: []factor{{slot: in[0], number: number{1, 0}}, {slot: in[1], number: number{odd, -digits - 1}}, {slot: in[2], number: number{m, -d}}}})
 				}
-				x.factors = append(x.factors, factor{slot: in[n], number: number{int64(n), -digits - 1}}, factor{slot: in[n+1%len(in)], number: number{1, -d}})
-				if n+1 < len(in) {
-					x.factors[len(x.factors)-1].slot = in[n+1]
-				}
-				add(x)
 			}
 		}
 	}
@@ -432,6 +491,9 @@ func (f *finder) rounding(variants []step.Params) ([]step.Params, error) {
 			}
 			some = vary(some, partials, func(p *step.Params, to format.Format) { p.Partial = to })
 			some = vary(some, roundings, func(p *step.Params, r format.Rounding) { p.PartialRounding = r })
+			if base.A != format.F16 && holdsIn(format.F16, base.A) && holdsIn(format.F16, base.B) {
+				some = vary(some, []format.Format{format.F16, base.Via}, func(p *step.Params, to format.Format) { p.Via = to })
+			}
 		case step.CDNA3:
 			some = slices.DeleteFunc(some, func(p step.Params) bool { return p.ResultFraction != 0 })
 			some = append(some, f.apart(some)...)
@@ -441,7 +503,7 @@ func (f *finder) rounding(variants []step.Params) ([]step.Params, error) {
 		}
 		all = append(all, some...)
 	}
-	if base.Kind == step.FMA || base.Kind == step.CDNA3 {
+	if base.Kind == step.FMA || base.Kind == step.CDNA3 || f.q.s.Addend == AddendStart {
 		list = append(list, f.randomSums(&base, 40)...)
 	}
 	found, err := f.settle("how sums are rounded", list, all)
@@ -550,15 +612,32 @@ func (f *finder) terms(variants []step.Params) ([]step.Params, error) {
 	}
 	in := slots(&base)
 	var list []sum
-	threeHalves := func(to format.Format) uint64 { b, _ := number{3, -1}.bits(to); return b }
-	a, b := threeHalves(f.q.s.A), threeHalves(f.q.s.B)
-	minus, _ := number{-3, -1}.bits(f.q.s.A)
-	for d := -2; d <= 2 && len(in) > 2; d++ {
-		for _, m := range []int64{1, 3} {
-			p := factor{slot: in[2], number: number{m, d - base.Fraction}}
-			if p.split(f.q.s.A, f.q.s.B) {
+	// 1.5·1.5 is more than 2: its leading bit is one above the exponent of its factors. Large ones too, so that what they leave
+	// is no subnormal number.
+	for _, scale := range []int{0, 5} {
+		a, okA := number{3, scale - 1}.bits(f.q.s.A)
+		minus, _ := number{-3, scale - 1}.bits(f.q.s.A)
+		b, okB := number{3, scale - 1}.bits(f.q.s.B)
+		if !okA || !okB {
+			continue
+		}
+		for d := -2; d <= 2 && len(in) > 1; d++ {
+			for _, m := range []int64{1, 3, -1, -3} {
+				p := factor{slot: in[len(in)-1], number: number{m, 2*scale + d - base.Fraction}}
+				if !p.split(f.q.s.A, f.q.s.B) {
+					continue
+				}
 				p.given = true
-				list = append(list, sum{factors: []factor{{slot: in[0], given: true, a: a, b: b}, {slot: in[1], given: true, a: minus, b: b}, p}})
+				x, opposite := factor{slot: in[0], given: true, a: a, b: b}, factor{slot: in[1], given: true, a: minus, b: b}
+				if len(in) > 2 {
+					list = append(list, sum{factors: []factor{x, opposite, p}})
+				}
+				later := p
+				later.span = 1
+				x2 := x
+				x2.span = 1
+				opposite.slot = in[0]
+				list = append(list, sum{factors: []factor{x, p}}, sum{factors: []factor{opposite, x2, later}})
 			}
 		}
 	}
@@ -653,12 +732,36 @@ func (f *finder) floor(variants []step.Params) ([]step.Params, error) {
 		// Half of it and a little, where results are rounded to nearest.
 		y := sum{factors: []factor{{number: number{1, least - 1}}, {number: number{1, least - 1 - t}}}}
 		for _, z := range []sum{x, y} {
-			if len(z.factors) <= len(in) {
-				for i := range z.factors {
-					z.factors[i].slot = in[i]
-				}
-				list = append(list, z)
+			if len(z.factors) > len(in) {
+				continue
 			}
+			for i := range z.factors {
+				z.factors[i].slot = in[i]
+			}
+			// With every sign of the first and of the others.
+			for _, signs := range [][2]int64{{1, 1}, {1, -1}, {-1, 1}, {-1, -1}} {
+				v := sum{factors: slices.Clone(z.factors)}
+				for i := range v.factors {
+					v.factors[i].m *= signs[min(i, 1)]
+				}
+				list = append(list, v)
+			}
+		}
+	}
+	// The same in one product of all ones, (2^n-1)·(2^n+1), and a power of two.
+	for n := 2; n <= min(s.A.Info().MantissaBits, s.B.Info().MantissaBits); n++ {
+		x := factor{number: number{1, least - 2*n}}
+		one, other := number{1<<n - 1, 0}, number{1<<n + 1, 0}
+		for e := least - 2*n - 30; e <= least-2*n+30; e++ {
+			one.e, other.e = e, least-2*n-e
+			a, okA := one.bits(s.A)
+			b, okB := other.bits(s.B)
+			if !okA || !okB || len(in) < 2 || !x.split(s.A, s.B) {
+				continue
+			}
+			x.given, x.slot = true, in[1]
+			list = append(list, sum{factors: []factor{{slot: in[0], given: true, a: a, b: b}, x}})
+			break
 		}
 	}
 	for e := max(least, lowA+lowB); e <= max(least, lowA+lowB)+100; e++ {
@@ -753,6 +856,18 @@ func (f *finder) extremes(variants []step.Params) ([]step.Params, error) {
 		}
 	}
 	nans := vary(variants, bothWays, func(p *step.Params, is bool) { p.KeepNaN = is })
+	if s.A == format.F64 && s.B == format.F64 {
+		nans = append(nans, vary(nans, []step.Operand{step.OperandA, step.OperandB}, func(p *step.Params, first step.Operand) { p.NaNFirst = first })...)
+		nan := func(n uint64) uint64 { return s.A.Inf(n%2 == 1) | n }
+		for i := range uint64(4) {
+			x, y, z := factor{given: true, a: nan(3 + i), b: nan(10 + 3*i)}, factor{span: 1, slot: in[0], given: true, a: nan(20 + i), b: one}, factor{span: 1, slot: in[0], given: true, a: one, b: nan(31 + i)}
+			w := factor{span: 1, slot: in[0], given: true, a: nan(41 + i), b: nan(52 + 3*i)}
+			list = append(list, sum{factors: []factor{x}}, sum{factors: []factor{x, y}}, sum{factors: []factor{x, z}}, sum{factors: []factor{x, w}})
+			if s.Addend == AddendStart {
+				list = append(list, sum{start: nan(61 + i), factors: []factor{x}}, sum{start: nan(71 + i), factors: []factor{{given: true, a: nan(81), b: one}}}, sum{start: nan(71 + i), factors: []factor{{given: true, a: one, b: nan(91)}}})
+			}
+		}
+	}
 	if f.anyNaN && s.D == format.F64 {
 		// f64 NaNs are told apart.
 		f.anyNaN = false
@@ -803,6 +918,9 @@ func (f *finder) randomSums(s *step.Params, n int) []sum {
 			negative := r.IntN(2) == 1
 			a, b := draw(fa, negative), draw(fb, false)
 			x.factors = append(x.factors, factor{span: used[i][0], slot: used[i][1], given: true, a: a, b: b})
+			if f.q.s.Addend == AddendStart && i == 0 && r.IntN(3) > 0 {
+				x.start = draw(f.q.s.C, r.IntN(2) == 1)
+			}
 			if i+1 < len(used) && r.IntN(8) > 0 { // and its opposite elsewhere
 				i++
 				x.factors = append(x.factors, factor{span: used[i][0], slot: used[i][1], given: true, a: a ^ 1<<(fa.Info().Bits-1), b: b})

@@ -14,12 +14,12 @@ var usualTiles = []int{32, 64, 16, 128, 8, 256, 4, 512, 2}
 // whole is a run of any length.
 const whole = 1 << 30
 
-// chains are the plans of one accumulator for k products.
-func chains(k int) []plan.Plan {
+// chains are the plans of one accumulator for k products; some: for k or fewer, as the last of several slices has.
+func chains(k int, some bool) []plan.Plan {
 	list := []plan.Plan{plan.Plain()}
 	for _, where := range []plan.Residue{plan.ResidueFirst, plan.ResidueLast} {
 		for _, tile := range usualTiles {
-			if k%tile != 0 {
+			if k%tile != 0 || some && tile > 1 {
 				list = append(list, plan.Tiled(where, tile))
 			}
 		}
@@ -198,7 +198,7 @@ func plans(k int, f format.Format, seen []earlier, nested bool, try func(plan.Pl
 		}
 		return true
 	}
-	if !nested && !offer(chains(k), func(p plan.Plan) plan.Plan { return p }) {
+	if !nested && !offer(chains(k, false), func(p plan.Plan) plan.Plan { return p }) {
 		return
 	}
 	var widths []int
@@ -212,7 +212,7 @@ func plans(k int, f format.Format, seen []earlier, nested bool, try func(plan.Pl
 	const mostWidths = 600
 	widths = widths[:min(len(widths), mostWidths)]
 	for _, width := range widths {
-		if !nested && !offer(chains(width), func(p plan.Plan) plan.Plan { return sliced(k, width, p, merge) }) {
+		if !nested && !offer(chains(width, true), func(p plan.Plan) plan.Plan { return sliced(k, width, p, merge) }) {
 			return
 		}
 	}
@@ -229,7 +229,7 @@ func plans(k int, f format.Format, seen []earlier, nested bool, try func(plan.Pl
 		}
 		var inner []plan.Plan
 		if !nested {
-			inner = chains(ceilDiv(k, count))
+			inner = chains(ceilDiv(k, count), true)
 		} else {
 			for _, interval := range []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 512} {
 				if interval < ceilDiv(k, count) {

@@ -30,10 +30,12 @@ type finder struct {
 	lane  lane
 	// anyNaN: the box's NaNs have bits that a profile cannot say, so that NaNs are compared as such.
 	anyNaN bool
-	broken string // the first test that nothing explains
-	failed bool   // a profile failed its certificate
+	steps  []step.Params // that explain the sums of one accumulator
+	sums   []*exchange   // what the constants were found by
+	broken string        // the first test that nothing explains
+	failed bool          // a profile failed its certificate
 	tried  int
-	ticks  int
+	ticked time.Time
 }
 
 // Run finds the profile of a black box. An error is the box's own, the progress callback's or the context's, or says that the
@@ -104,37 +106,42 @@ func (f *finder) find() error {
 		return f.settleAll(append(f.integers(), suspects...))
 	}
 	// Where nothing explains the answers, the order is asked again with masks that lose units even in steps of many bits.
-	var firstBest *profile.Profile
-	var firstBroken, firstReason string
+	accept := func(candidates []*profile.Profile) (bool, error) {
+		f.broken = ""
+		if err := f.settleAll(candidates); err != nil {
+			return false, err
+		}
+		return f.r.Profile != nil || f.failed, nil // a certificate that failed is not tried for again
+	}
+	var first *Result
 	for _, fine := range bothWays {
-		f.broken, f.r.Best, f.r.Broken, f.r.Reason = "", nil, "", ""
-		candidates, err := f.measured(fine)
+		f.r.Best, f.r.Broken, f.r.Reason = nil, "", ""
+		done, err := f.measured(fine, accept)
 		var odd inconsistent
 		switch {
 		case errors.As(err, &odd):
 			f.r.Reason = odd.what
-			candidates = nil
 		case err != nil:
 			return err
-		}
-		if candidates = append(candidates, suspects...); len(candidates) > 0 {
-			f.broken = ""
-			if err := f.settleAll(candidates); err != nil {
-				return err
+		case done:
+			return nil
+		case f.r.Reason == "":
+			f.r.Reason = "no profile explains all answers"
+			if f.broken != "" {
+				f.r.Broken = f.broken
+				f.r.Reason += "; the first test that none explains is: " + f.broken
 			}
 		}
-		if f.r.Profile != nil || f.failed { // a certificate that failed is not tried for again
-			return nil
-		}
-		if f.r.Reason == "" {
-			f.r.Reason = "no profile explains the answers"
-		}
-		if !fine {
-			firstBest, firstBroken, firstReason = f.r.Best, f.r.Broken, f.r.Reason
+		if first == nil {
+			first = &Result{Best: f.r.Best, Broken: f.r.Broken, Reason: f.r.Reason}
 		}
 	}
-	if f.r.Best == nil {
-		f.r.Best, f.r.Broken, f.r.Reason = firstBest, firstBroken, firstReason
+	f.r.Best, f.r.Broken, f.r.Reason = first.Best, first.Broken, first.Reason
+	if len(suspects) > 0 {
+		if done, err := accept(suspects); done || err != nil {
+			return err
+		}
+		f.r.Best, f.r.Broken, f.r.Reason = first.Best, first.Broken, first.Reason
 	}
 	return nil
 }
@@ -166,49 +173,55 @@ func (f *finder) integers() []*profile.Profile {
 	return []*profile.Profile{f.profileOf(s, plan.Plain(), profile.FormAdd)}
 }
 
-// measured asks for order and constants, and gives the profiles that they suggest.
-func (f *finder) measured(fine bool) ([]*profile.Profile, error) {
+// measured asks for order and constants, and hands accept the profiles that they suggest, until it takes some.
+func (f *finder) measured(fine bool, accept func([]*profile.Profile) (bool, error)) (bool, error) {
 	f.q.phase = "which products come back as they are"
 	var err error
 	if f.masks, err = calibrate(f.q, []int{0}); err != nil {
-		return nil, err
+		return false, err
 	}
 	if fine {
 		f.q.phase = "which products come back as they are, further apart"
 		finer, err := f.masks.finer([]int{0})
 		if err != nil {
-			return nil, err
+			return false, err
 		}
 		if finer.most == f.masks.most && finer.big == f.masks.big && finer.unit == f.masks.unit {
-			return nil, nil
+			return false, nil
 		}
 		f.masks = finer
 	}
 	if err := f.whichUsed(); err != nil {
-		return nil, err
+		return false, err
 	}
 	positions := f.positions()
 	f.q.phase = "the order of the sum"
 	result := f.results()[0]
 	read, err := f.order(positions, result)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	// The simple readings first; where no constants make one of them explain the answers, those that are left.
-	var list []*profile.Profile
 	any := false
-	for _, found := range []func() []structure{func() []structure { return read.family(false) }, func() []structure { return read.family(true) }, read.written} {
-		structures := found()
-		any = any || len(structures) > 0
-		more, err := f.explain(structures)
+	family := func(nested bool) func() ([]structure, error) {
+		return func() ([]structure, error) { return read.family(nested) }
+	}
+	broken := ""
+	for _, find := range []func() ([]structure, error){family(false), family(true), read.written} {
+		f.q.phase = "which plan has this order"
+		structures, err := find()
 		if err != nil {
-			return nil, err
+			return false, err
 		}
-		if list = append(list, more...); len(more) > 0 && f.broken == "" {
-			list = more
-			break
+		any = any || len(structures) > 0
+		if done, err := f.explain(structures, accept); done || err != nil {
+			return done, err
+		}
+		if broken == "" {
+			broken = f.broken
 		}
 	}
+	f.broken = broken
 	if !any {
 		text := read.join.String()
 		const most = 400
@@ -216,14 +229,14 @@ func (f *finder) measured(fine bool) ([]*profile.Profile, error) {
 			text = text[:most] + " …"
 		}
 		f.r.Broken = "the order of the sum: " + text
-		return nil, inconsistent{"no order that a profile can say has the summands meet as they do: " + text}
+		return false, inconsistent{"no order that a profile can say has the summands meet as they do: " + text}
 	}
-	return list, nil
+	return false, nil
 }
 
-// explain finds the constants of structures, kind of step by kind, until one of them explains all answers.
-func (f *finder) explain(found []structure) ([]*profile.Profile, error) {
-	var list []*profile.Profile
+// explain finds the constants of structures, kind of step by kind, until what they make is accepted.
+func (f *finder) explain(found []structure, accept func([]*profile.Profile) (bool, error)) (bool, error) {
+	first := ""
 	for len(found) > 0 {
 		var alike, others []structure
 		for _, x := range found {
@@ -238,23 +251,46 @@ func (f *finder) explain(found []structure) ([]*profile.Profile, error) {
 		if len(f.lane.spans) == 0 { // K is less than a group
 			continue
 		}
-		f.broken = ""
+		f.broken, f.sums = "", nil
 		steps, err := f.constants(alike[0].step)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
-		candidates, err := f.combine(distinct(f.used, alike), cut(steps, 6))
-		if err != nil {
-			return nil, err
+		if steps, err = f.catalogued(steps); err != nil {
+			return false, err
+		}
+		f.steps = steps
+		// The first step that explains the sums, then, if that explains not all, the others.
+		var candidates []*profile.Profile
+		broken := f.broken
+		for _, some := range [][]step.Params{cut(steps, 1), cut(steps, 6)} {
+			if len(some) == 0 || len(some) == 1 && len(candidates) > 0 {
+				break
+			}
+			f.broken = broken
+			if candidates, err = f.combine(distinct(f.used, alike), some); err != nil {
+				return false, err
+			}
+			if f.broken == "" {
+				break
+			}
 		}
 		if f.broken == "" && len(candidates) > 0 {
 			f.note("order", alike[0].plan.Describe())
 			f.note("group", groupWords(&alike[0].step))
-			return candidates, nil
+			if done, err := accept(candidates); done || err != nil {
+				return done, err
+			}
 		}
-		list = append(list, candidates...)
+		if first == "" {
+			first = f.broken
+		}
+		if f.r.Best == nil && len(candidates) > 0 {
+			f.r.Best = candidates[0]
+		}
 	}
-	return list, nil
+	f.broken = first
+	return false, nil
 }
 
 func sameShape(a, b *step.Params) bool {
@@ -383,7 +419,7 @@ func (f *finder) positions() []int {
 // order asks for the join and reads it.
 func (f *finder) order(positions []int, result format.Format) (*reader, error) {
 	if len(positions) < 2 { // K = 1: any step of one product
-		return newReader(&join{position: 0}, positions, f.used, result), nil
+		return f.reader(&join{position: 0}, positions, result), nil
 	}
 	j, err := findOrder(f.masks, positions)
 	var odd inconsistent
@@ -413,7 +449,13 @@ func (f *finder) order(positions []int, result format.Format) (*reader, error) {
 		}
 		f.masks, j = &other, again
 	}
-	return newReader(j, positions, f.used, result), nil
+	return f.reader(j, positions, result), nil
+}
+
+func (f *finder) reader(j *join, positions []int, result format.Format) *reader {
+	r := newReader(j, positions, f.used, result)
+	r.tick, r.a, r.b = f.tick, f.q.s.A, f.q.s.B
+	return r
 }
 
 func groupWords(s *step.Params) string {
@@ -490,13 +532,40 @@ func (f *finder) dropping(p *profile.Profile) *profile.Profile {
 	return &c
 }
 
+// repair looks among all the steps that explain the sums of one accumulator for those that explain some exchanges as well.
+func (f *finder) repair(list []*profile.Profile, history []*exchange) ([]*profile.Profile, error) {
+	var all []*profile.Profile
+	for _, p := range cut(list, 2) {
+		for _, v := range cut(f.steps, 400) {
+			c := *p
+			c.Step = v
+			c.Step.ZeroSign = p.Step.ZeroSign
+			all = append(all, &c)
+		}
+	}
+	all = unique(all)
+	broken := f.broken
+	for i := len(history) - 1; i >= 0 && len(all) > 0; i-- {
+		f.broken = ""
+		var err error
+		if all, err = f.sift(history[i], all); err != nil {
+			return nil, err
+		}
+		if f.broken != "" {
+			f.broken = broken
+			return nil, nil
+		}
+	}
+	return all, nil
+}
+
 // settleAll sifts candidates by addends, zeros and inputs of every kind, and certifies the first that is left.
 func (f *finder) settleAll(list []*profile.Profile) error {
 	f.q.phase = "the epilogue"
 	s := f.q.s
 	if s.Addend == AddendBias || s.Addend == AddendFull {
 		var all []*profile.Profile
-		for _, form := range []profile.Form{profile.FormAdd, profile.FormRoundThenAdd, profile.FormFMAAlpha, profile.FormFMABeta, profile.FormHalf, profile.FormHalfAlpha, profile.FormAlphaInA, profile.FormAlphaInB} {
+		for _, form := range []profile.Form{profile.FormAdd, profile.FormRoundThenAdd, profile.FormFMAAlpha, profile.FormFMABeta, profile.FormHalf, profile.FormHalfAlpha, profile.FormAlphaInA, profile.FormAlphaInB, profile.FormProductA, profile.FormProductB} {
 			for _, p := range cut(list, 32) {
 				c := *p
 				c.Epilogue.Form = form
@@ -506,8 +575,12 @@ func (f *finder) settleAll(list []*profile.Profile) error {
 			}
 		}
 		list = unique(all)
-		for i, kind := range []string{"cancel", "normal", "edges", "wide", "masks", "normal"} {
-			x, err := f.whole(kind, f.o.Seed+uint64(i)*19+301, 8, 8, addendRandom)
+		for i, kind := range []string{"cancel", "normal", "normal", "edges", "edges", "wide", "masks", "normal", "wide", "cancel"} {
+			c := addendRandom
+			if i%2 == 1 {
+				c = addendOpposite
+			}
+			x, err := f.whole(kind, f.o.Seed+uint64(i)*19+301, 12, 12, c)
 			if err != nil {
 				return err
 			}
@@ -530,6 +603,11 @@ func (f *finder) settleAll(list []*profile.Profile) error {
 				c.Step.ZeroSign = sign
 			}
 			all = append(all, &c)
+			if sign == p.Step.ZeroSign && s.Addend == AddendNone && s.Alpha != 1 {
+				plus := c
+				plus.Epilogue.PlusZero = true
+				all = append(all, &plus)
+			}
 		}
 	}
 	if len(list) > 0 && list[0].Step.ZeroSign != step.PositiveZero { // the likely sign first
@@ -539,7 +617,7 @@ func (f *finder) settleAll(list []*profile.Profile) error {
 	list = unique(all)
 	var err error
 	if s.D != format.S32 {
-		for i, kind := range []string{"negative zeros", "underflow", "underflow", "tiny", "sparse"} {
+		for i, kind := range []string{"negative zeros", "underflows", "underflows", "underflow", "underflow", "tiny", "sparse"} {
 			for _, c := range []addendKind{addendZero, addendZeros} {
 				if c == addendZeros && s.Addend == AddendNone {
 					continue
@@ -555,14 +633,34 @@ func (f *finder) settleAll(list []*profile.Profile) error {
 			}
 		}
 	}
+	// Inputs of every kind, twice: what they show wrong may be put right by a step that the sums did not tell from the first.
 	list = cut(list, 8)
-	for i, kind := range kinds {
-		x, err := f.whole(kind, f.o.Seed+uint64(i)*29+701, 12, 12, addendRandom)
-		if err != nil {
-			return err
-		}
-		if list, err = f.sift(x, list); err != nil {
-			return err
+	var history []*exchange
+	for round := range 3 {
+		for i, kind := range kinds {
+			c := addendRandom
+			if round == 1 && (s.Addend == AddendBias || s.Addend == AddendFull) {
+				c = addendOpposite
+			}
+			x, err := f.whole(kind, f.o.Seed+uint64(round)*1009+uint64(i)*29+701, 16, 16, c)
+			if err != nil {
+				return err
+			}
+			history = append(history, x)
+			broken := f.broken
+			tried := list
+			if list, err = f.sift(x, list); err != nil {
+				return err
+			}
+			if f.broken != "" && broken == "" {
+				repaired, err := f.repair(tried, history)
+				if err != nil {
+					return err
+				}
+				if len(repaired) > 0 {
+					f.broken, list = "", repaired
+				}
+			}
 		}
 	}
 	if len(list) == 0 {

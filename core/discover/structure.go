@@ -151,6 +151,8 @@ type reader struct {
 	want      uint64
 	seen      []earlier
 	shape     shape
+	tick      func() error
+	a, b      format.Format // of the operands
 }
 
 func newReader(j *join, positions []int, k int, f format.Format) *reader {
@@ -171,13 +173,14 @@ func (r *reader) fits(st *step.Params, tree *plan.Tree) bool {
 }
 
 // family gives the structures of known families, simple ones or those with one rule inside another.
-func (r *reader) family(nested bool) []structure {
+func (r *reader) family(nested bool) ([]structure, error) {
 	most := 64
 	if r.complete { // all that agree are the same order
 		most = 20
 	}
 	const mostTried = 12000
 	var found []structure
+	var stop error
 	for _, st := range r.shape.steps() {
 		if !r.shape.allows(&st) {
 			continue
@@ -189,17 +192,44 @@ func (r *reader) family(nested bool) []structure {
 				found = append(found, structure{st, p, tree})
 				n++
 			}
-			return n < most && tried < mostTried
+			stop = r.tick()
+			return n < most && tried < mostTried && stop == nil
 		})
+		if stop != nil {
+			return nil, stop
+		}
 	}
-	slices.SortStableFunc(found, func(a, b structure) int { return depth(&a.plan) - depth(&b.plan) })
-	return found
+	// Steps that hardware is known to have first, then the simpler plans.
+	rank := func(x *structure) int {
+		n := depth(&x.plan)
+		if !r.known(&x.step) {
+			n += 10
+		}
+		return n
+	}
+	slices.SortStableFunc(found, func(a, b structure) int { return rank(&a) - rank(&b) })
+	return found, nil
+}
+
+// known tells whether a row of the catalogue has such groups for such operands.
+func (r *reader) known(s *step.Params) bool {
+	for _, entry := range step.Catalogue() {
+		p := entry.Params
+		if sameShape(&p, s) && r.operand(p.A, r.a) && r.operand(p.B, r.b) {
+			return true
+		}
+	}
+	return false
+}
+
+func (*reader) operand(of, given format.Format) bool {
+	return of == given || of == format.TF32 && given == format.F32
 }
 
 // written gives the order written out, where all k are known.
-func (r *reader) written() []structure {
+func (r *reader) written() ([]structure, error) {
 	if !r.complete {
-		return nil
+		return nil, nil
 	}
 	var found []structure
 	for _, st := range r.shape.steps() {
@@ -212,7 +242,7 @@ func (r *reader) written() []structure {
 			found = append(found, structure{st, p, tree})
 		}
 	}
-	return found
+	return found, nil
 }
 
 // depth is how many rules stand one inside another.

@@ -64,11 +64,11 @@ func BF16ToF32(x uint16) uint32 {
 	return uint32(x) << 16
 }
 
-// F32ToTF32 rounds f32 to tf32, in an f32 word whose low 13 bits are zero. A NaN becomes 0x7FFFE000 under every rounding
-// (an instruction that truncates might turn a NaN whose payload lies in those bits into Inf: not known). An unknown
-// rounding panics.
+// F32ToTF32 rounds f32 to tf32, in an f32 word whose low 13 bits are zero. A NaN becomes 0x7FFFE000, except toward zero: that
+// is what an instruction does which ignores those bits, and a NaN whose payload lies in them alone becomes Inf (H200). An
+// unknown rounding panics.
 func F32ToTF32(x uint32, r Rounding) uint32 {
-	if x&0x7fffffff > 0x7f800000 {
+	if x&0x7fffffff > 0x7f800000 && r != TowardZero {
 		return 0x7fffe000
 	}
 	switch r {

@@ -226,27 +226,52 @@ func (a *Args) checkEpilogue() error {
 		if a.C.Format != a.D.Format && a.C.Format != a.Profile.Step.Result {
 			return fail(KindFormat, "c is %v; an addend has the output's format %v or the accumulator's", a.C.Format, a.D.Format)
 		}
-		if e.Form == profile.FormAdd && (a.Alpha != 1 || a.Beta != 1) {
-			return fail(KindUnsupported, "profile %s adds c unscaled; for alpha %g and beta %g it must say whether the form is fma-alpha, fma-beta or round-then-add",
-				profileName(a.Profile), a.Alpha, a.Beta)
-		}
-		if e.Form == profile.FormRoundThenAdd && a.Beta != 1 {
-			return fail(KindUnsupported, "the form round-then-add is known for beta 1 alone, beta is %g", a.Beta)
-		}
-		if a.scalar(a.Beta) == 0 {
-			return fail(KindUnsupported, "beta is 0 with an addend: whether the GPU then reads c (NaN in it) is not known; leave c out")
-		}
-		if a.A.Columns == 0 {
-			return fail(KindUnsupported, "K is 0 with an addend: which kernel a GPU runs then is not known")
-		}
 	}
-	if a.scalar(a.Alpha) == 0 {
-		return fail(KindUnsupported, "alpha is 0: whether the GPU then reads a and b (NaN in them) is not known")
+	if e.Form.Product() && a.A.Columns != 1 {
+		return fail(KindUnsupported, "the form %s is of products with K = 1, K is %d", e.Form, a.A.Columns)
+	}
+	if err := a.checkScaled(); err != nil {
+		return err
 	}
 	if a.Profile.Step.Result == format.S32 && (a.C != nil || a.Alpha != 1) {
 		return fail(KindUnsupported, "addends and alpha are not known for integer products")
 	}
 	return nil
+}
+
+// checkScaled refuses what is not known of alpha and beta with an addend that is read.
+func (a *Args) checkScaled() error {
+	e := a.Profile.Epilogue
+	zero := a.scalar(a.Alpha) == 0
+	switch {
+	case zero && a.Start != nil:
+		return fail(KindUnsupported, "alpha is 0: what becomes of start is not known")
+	case !a.readsAddend() || a.empty():
+	case zero && e.ZeroAlpha == profile.ZeroAlphaUnknown:
+		return fail(KindUnsupported, "alpha is 0, and profile %s does not say whether a and b are then read (epilogue.zero_alpha)", profileName(a.Profile))
+	case zero && e.ZeroAlpha == profile.ZeroAlphaCopy && (a.Beta != 1 || a.C.Format != a.D.Format):
+		return fail(KindUnsupported, "profile %s copies c where alpha is 0, which goes with beta 1 and with c in the output's format", profileName(a.Profile))
+	case zero && e.ZeroAlpha == profile.ZeroAlphaCopy:
+	case e.Form == profile.FormAdd && (a.Alpha != 1 || a.Beta != 1):
+		return fail(KindUnsupported, "profile %s adds c unscaled; for alpha %g and beta %g it must say whether the form is fma-alpha, fma-beta or round-then-add",
+			profileName(a.Profile), a.Alpha, a.Beta)
+	case e.Form == profile.FormRoundThenAdd && a.Beta != 1:
+		return fail(KindUnsupported, "the form round-then-add is known for beta 1 alone, beta is %g", a.Beta)
+	}
+	return nil
+}
+
+// empty: there is nothing to multiply. Then no library is asked: torch writes beta·c itself, or zeros.
+func (a *Args) empty() bool { return a.A.Columns == 0 && a.Start == nil }
+
+// readsAddend tells whether there is an addend and beta is not 0: with 0 no kernel reads it, whatever it holds
+// (docs/arithmetic.md).
+func (a *Args) readsAddend() bool { return a.C != nil && a.scalar(a.Beta) != 0 }
+
+// skipsSum tells whether A and B are not read and the sum counts as +0.
+func (a *Args) skipsSum() bool {
+	return a.scalar(a.Alpha) == 0 && a.Start == nil && a.Profile.Step.Result != format.S32 &&
+		(!a.readsAddend() || a.Profile.Epilogue.ZeroAlpha == profile.ZeroAlphaSkip || a.Profile.Epilogue.ZeroAlpha == profile.ZeroAlphaCopy)
 }
 
 // scalar is alpha or beta as a kernel is given it, in f32 or f64.

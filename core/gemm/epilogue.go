@@ -22,6 +22,9 @@ type epilogue struct {
 	beta64  float64
 	out     format.Format
 	size    int
+	// The sum does not enter: K is 0 with an addend, or the addend is copied.
+	addendAlone bool
+	copied      bool
 }
 
 func newEpilogue(a *Args) epilogue {
@@ -32,7 +35,17 @@ func newEpilogue(a *Args) epilogue {
 	if e.form.InOperand() { // alpha has been multiplied into it
 		e.alpha, e.alpha64 = 1, 1
 	}
-	e.plain = a.C == nil && e.alpha64 == 1 && e.scale == profile.ScalingNone
+	switch {
+	case a.C == nil && (a.empty() || a.skipsSum()): // +0, whatever alpha and the scales are
+		e.alpha, e.alpha64, e.scale = 1, 1, profile.ScalingNone
+	case e.form.Product() && a.skipsSum():
+		e.form = profile.FormFMAAlpha // of a sum of +0
+	}
+	if a.C != nil {
+		e.copied = a.skipsSum() && a.Profile.Epilogue.ZeroAlpha == profile.ZeroAlphaCopy
+		e.addendAlone = a.empty()
+	}
+	e.plain = a.C == nil && e.alpha64 == 1 && e.scale == profile.ScalingNone && !e.form.Product()
 	return e
 }
 
@@ -66,7 +79,11 @@ func (e *epilogue) store32(j *job, t tile, acc []float32, ld int) {
 	}
 	d := e.args.D
 	j.each(t, ld, func(i, row, column int) {
-		store(d.at(t.batch, row, column), e.size, e.element32(t.batch, row, column, acc[i]))
+		v := acc[i]
+		if e.form.Product() {
+			v = e.product32(j, t, row, column)
+		}
+		store(d.at(t.batch, row, column), e.size, e.element32(t.batch, row, column, v))
 	})
 }
 
@@ -124,6 +141,15 @@ func storeSame[T accumulator](j *job, d *Matrix, t tile, acc []T, ld int) {
 // conversion the compiler may fuse it into a multiply-add, which rounds once less.
 func (e *epilogue) element32(batch, row, column int, acc float32) uint64 {
 	row, column = e.chosen(row, column)
+	if e.form.Product() {
+		return e.narrow(acc) // all of it, see product32
+	}
+	if e.copied {
+		return e.args.C.Bits(batch, row, column)
+	}
+	if e.addendAlone { // torch multiplies by beta itself
+		return e.narrow(float32(e.beta * widen(e.args.C.Bits(batch, row, column), e.args.C.Format)))
+	}
 	switch e.scale {
 	case profile.ScalingTensor:
 		acc = float32(acc * float32(e.args.ScaleA[0]*e.args.ScaleB[0]))
@@ -135,7 +161,10 @@ func (e *epilogue) element32(batch, row, column int, acc float32) uint64 {
 		return e.half(batch, row, column, acc)
 	}
 	if c == nil {
-		if e.alpha != 1 {
+		switch {
+		case e.plusZero():
+			acc = simd.FMA32(e.alpha, acc, 0)
+		case e.alpha != 1:
 			acc = float32(e.alpha * acc)
 		}
 		return e.narrow(acc)
@@ -157,6 +186,65 @@ func (e *epilogue) element32(batch, row, column int, acc float32) uint64 {
 	return e.narrow(acc + addend)
 }
 
+func (e *epilogue) plusZero() bool { return e.args.Profile.Epilogue.PlusZero && e.alpha64 != 1 }
+
+// factors are a and b of an output element of a product with K = 1, alpha multiplied into one of them by times.
+func factors[T accumulator](e *epilogue, j *job, t tile, row, column int, times func(T) T) (x, y T) {
+	lane, other := row, column
+	if j.swapped {
+		lane, other = other, lane
+	}
+	x = startValue[T](j.rows.bits(t.batch, lane, 0), j.rows.as)
+	y = startValue[T](j.columns.bits(t.batch, other, 0), j.columns.as)
+	if j.swapped {
+		x, y = y, x
+	}
+	if e.form == profile.FormProductA {
+		return times(x), y
+	}
+	return times(y), x
+}
+
+// product32 is fma(rne(alpha·b), a, rne(beta·c)), or the product alone; with product-a a and b are exchanged.
+func (e *epilogue) product32(j *job, t tile, row, column int) float32 {
+	x, y := factors(e, j, t, row, column, func(v float32) float32 { return float32(e.alpha * v) })
+	c := e.args.C
+	if c == nil {
+		return float32(x * y)
+	}
+	row, column = e.chosen(row, column)
+	return simd.FMA32(x, y, float32(e.beta*widen(c.Bits(t.batch, row, column), c.Format)))
+}
+
+// product64 is product32 for f64. Of two NaN factors the one that alpha is not in wins; an addend's NaN comes last.
+func (e *epilogue) product64(j *job, t tile, row, column int) float64 {
+	x, y := factors(e, j, t, row, column, func(v float64) float64 { return times64(e.alpha64, v) })
+	c := e.args.C
+	if c == nil {
+		return times64(x, y)
+	}
+	row, column = e.chosen(row, column)
+	addend := times64(e.beta64, math.Float64frombits(c.Bits(t.batch, row, column)))
+	return keptFloat64(math.FMA(x, y, addend), y, x, addend)
+}
+
+// keptFloat64 is v, or, where v is a NaN, the first NaN of the operands it was made of, made quiet; the canonical one where
+// none of them is.
+func keptFloat64(v float64, operands ...float64) float64 {
+	if v == v {
+		return v
+	}
+	for _, x := range operands {
+		if x != x {
+			return math.Float64frombits(math.Float64bits(x) | 1<<51)
+		}
+	}
+	return nan64
+}
+
+// times64 is scale·v, or v's NaN before the scale's.
+func times64(scale, v float64) float64 { return keptFloat64(float64(scale*v), v, scale) }
+
 // half is the f16 accumulator's epilogue: h(beta·c + h(alpha·acc)), or h(alpha·acc + h(beta·c)); alpha and beta are rounded
 // to f16 first.
 func (e *epilogue) half(batch, row, column int, acc float32) uint64 {
@@ -170,7 +258,11 @@ func (e *epilogue) half(batch, row, column int, acc float32) uint64 {
 		return e.narrow(roundToHalf(times(alpha, acc), float64(addend)))
 	}
 	if e.alpha != 1 {
-		acc = roundToHalf(times(alpha, acc), none)
+		begin := none
+		if c == nil && e.plusZero() {
+			begin = 0
+		}
+		acc = roundToHalf(times(alpha, acc), begin)
 	}
 	if c != nil {
 		acc = roundToHalf(times(beta, widen(c.Bits(batch, row, column), c.Format)), float64(acc))
@@ -196,32 +288,53 @@ func (e *epilogue) store64(j *job, t tile, acc []float64, ld int) {
 		return
 	}
 	j.each(t, ld, func(i, row, column int) {
-		*(*float64)(d.at(t.batch, row, column)) = e.element64(t.batch, row, column, acc[i])
+		v := acc[i]
+		if e.form.Product() {
+			v = e.product64(j, t, row, column)
+		}
+		*(*float64)(d.at(t.batch, row, column)) = e.element64(t.batch, row, column, v)
 	})
 }
 
+// element64 is element32 for f64. NaN payloads are the GPU's: of the operands of a fused multiply-add the NaN of the one that
+// is added wins (measured for fma-alpha with xmma, gemvNSP and dot kernels, for fma-beta with CUTLASS; gemvx keeps the
+// sum's).
 func (e *epilogue) element64(batch, row, column int, acc float64) float64 {
 	row, column = e.chosen(row, column)
+	if e.form.Product() {
+		return acc
+	}
 	c := e.args.C
 	if c == nil {
-		if e.alpha64 != 1 {
-			acc = float64(e.alpha64 * acc)
+		switch {
+		case e.plusZero():
+			acc = keptFloat64(math.FMA(e.alpha64, acc, 0), acc, e.alpha64)
+		case e.alpha64 != 1:
+			acc = times64(e.alpha64, acc)
 		}
 		return acc
 	}
 	addend := math.Float64frombits(c.Bits(batch, row, column))
+	switch {
+	case e.copied:
+		return addend
+	case e.addendAlone:
+		return times64(e.beta64, addend)
+	}
 	switch e.form {
 	case profile.FormRoundThenAdd:
 		if e.alpha64 != 1 {
-			acc = float64(e.alpha64 * acc)
+			acc = times64(e.alpha64, acc)
 		}
-		return acc + addend
+		return keptFloat64(acc+addend, acc, addend)
 	case profile.FormFMAAlpha:
-		return math.FMA(e.alpha64, acc, float64(e.beta64*addend))
+		scaled := times64(e.beta64, addend)
+		return keptFloat64(math.FMA(e.alpha64, acc, scaled), scaled, acc, e.alpha64)
 	case profile.FormFMABeta:
-		return math.FMA(e.beta64, addend, float64(e.alpha64*acc))
+		scaled := times64(e.alpha64, acc)
+		return keptFloat64(math.FMA(e.beta64, addend, scaled), scaled, addend, e.beta64)
 	}
-	return acc + addend
+	return keptFloat64(acc+addend, acc, addend)
 }
 
 func (e *epilogue) storeInt(j *job, t tile, acc []int32, ld int) { storeSame(j, e.args.D, t, acc, ld) }

@@ -108,11 +108,16 @@ func TestRefusals(t *testing.T) {
 		{"beta after rounding", func(a *gemm.Args) {
 			a.C, a.Beta, a.Profile.Epilogue.Form = addend(a), 2, profile.FormRoundThenAdd
 		}, gemm.KindUnsupported, "beta 1 alone", false},
-		{"beta 0", func(a *gemm.Args) {
-			a.C, a.Beta, a.Profile.Epilogue.Form = addend(a), 0, profile.FormFMABeta
-		}, gemm.KindUnsupported, "beta is 0", false},
-		{"alpha 0", func(a *gemm.Args) { a.Alpha = 0 }, gemm.KindUnsupported, "alpha is 0", false},
-		{"K 0 with an addend", func(a *gemm.Args) { a.A.Columns, a.B.Rows, a.C = 0, 0, addend(a) }, gemm.KindUnsupported, "K is 0", false},
+		{"alpha 0 with an addend", func(a *gemm.Args) {
+			a.C, a.Alpha, a.Profile.Epilogue.Form = addend(a), 0, profile.FormFMABeta
+		}, gemm.KindUnsupported, "alpha is 0", false},
+		{"alpha 0 that copies an addend with a beta", func(a *gemm.Args) {
+			a.C, a.Alpha, a.Beta, a.Profile.Epilogue.Form, a.Profile.Epilogue.ZeroAlpha = addend(a), 0, 0.5, profile.FormFMABeta, profile.ZeroAlphaCopy
+		}, gemm.KindUnsupported, "copies c where alpha is 0", false},
+		{"a product's form with K 5", func(a *gemm.Args) {
+			a.Profile = load(t, "hopper/f32", plan.Plain(), format.F32)
+			a.A.Format, a.B.Format, a.Profile.Epilogue.Form = format.F32, format.F32, profile.FormProductA
+		}, gemm.KindUnsupported, "K = 1", false},
 		{"f16 operands of a tf32 profile", func(a *gemm.Args) {
 			a.Profile = load(t, "hopper/tf32", plan.Plain(), format.F32)
 			a.A.Format = format.F16

@@ -52,6 +52,7 @@ func newJob(ctx context.Context, a *Args) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
+	a = j.args
 	j.operands(a, a.Rows, a.Columns)
 	j.total = uint64(j.batch) * uint64(j.rows.lanes) * uint64(j.columns.lanes) * uint64(a.A.Columns)
 	j.foldBatch()
@@ -60,6 +61,11 @@ func newJob(ctx context.Context, a *Args) (*job, error) {
 
 // newCall makes of a job what does not depend on where the operands lie: profile, level, tree.
 func newCall(ctx context.Context, a *Args) (*job, error) {
+	if a.C != nil && !a.readsAddend() {
+		without := *a
+		without.C = nil
+		a = &without
+	}
 	j := &job{args: a, step: a.Profile.Step, level: simd.Active(), batch: a.D.Batch, ctx: ctx, cancel: new(atomic.Bool)}
 	if a.Level != nil {
 		if j.level = *a.Level; !slices.Contains(simd.Levels(), j.level) {
@@ -81,6 +87,9 @@ func newCall(ctx context.Context, a *Args) (*job, error) {
 	tree, err := a.Profile.Plan.Expand(a.A.Columns)
 	if err != nil {
 		return nil, fail(KindUnsupported, "profile %s: %v", profileName(a.Profile), err)
+	}
+	if a.skipsSum() {
+		tree = &plan.Tree{}
 	}
 	j.tree, j.size = tree, sizeOf(tree)
 	if a.Start != nil && !tree.Leaf() {

@@ -79,7 +79,9 @@ var mutants = []mutant{
 	{name: "the sign of a zero, of a rounded sum", apply: func(p *step.Params) { p.ZeroSign = step.SumZero },
 		exists: func(p step.Params) bool { return p.ZeroSign == step.PositiveZero && fused(p) },
 		blind: func(p step.Params) bool {
-			return p.Result == format.F32 && !wideRange(p) || p.Result == format.F16 && p.A.Info().MinExponent-p.A.Info().MantissaBits > -12
+			a, b := p.A.Info(), p.B.Info()
+			return p.Result == format.F32 && !wideRange(p) ||
+				p.Result == format.F16 && a.MinExponent-a.MantissaBits+b.MinExponent-b.MantissaBits > -25
 		}},
 	{name: "the sign of a zero, of an FMA", apply: func(p *step.Params) { p.ZeroSign = step.PositiveZero },
 		exists: func(p step.Params) bool { return p.ZeroSign == step.IEEEZero },
@@ -130,6 +132,14 @@ func adversarial(r *rand.Rand, p step.Params, stored format.Format, round, m, n,
 		for _, list := range [][]uint64{a, b} {
 			for i := range list {
 				list[i] = compose(stored, r.IntN(2) == 0, info.MinExponent-1+r.IntN(3), r.Uint64()&(1<<info.MantissaBits-1))
+			}
+		}
+		if r.IntN(2) == 0 { // or a single product, of the least numbers
+			for i := range a {
+				a[i] = compose(stored, r.IntN(2) == 0, info.MinExponent-1, uint64(i%k/(k-1)))
+			}
+			for column := range n {
+				b[(k-1)*n+column] = compose(stored, r.IntN(2) == 0, info.MinExponent-1, 1)
 			}
 		}
 		return a, b

@@ -124,6 +124,9 @@ func newProblem(seed uint64, known []*profile.Profile, limit restrict) *problem 
 		prof.Plan = limit.plan(r, s, k)
 	}
 	prof.Epilogue = randomEpilogue(r, s)
+	if prof.Epilogue.Form.Product() && k != 1 {
+		prof.Epilogue.Form = profile.FormFMABeta
+	}
 	serial := isSerial(&prof.Plan)
 	if serial {
 		prof.Epilogue.Scaling = profile.ScalingNone // how scales enter is not known
@@ -147,9 +150,14 @@ func newProblem(seed uint64, known []*profile.Profile, limit restrict) *problem 
 	} else {
 		p.addEpilogue(r, &args, out, batch, m, n, k)
 		if serial && !prof.Epilogue.Form.InOperand() {
-			args.Alpha = 1 // nor how alpha does
+			switch half, f := s.Result == format.F16, prof.Epilogue.Form; { // how alpha enters is known of these alone
+			case half && (f == profile.FormHalf || f == profile.FormHalfAlpha):
+			case !half && s.Result != format.S32 && (f == profile.FormFMAAlpha || f == profile.FormFMABeta):
+			default:
+				args.Alpha = 1
+			}
 		}
-		if tree, err := prof.Plan.Expand(k); err == nil && tree.Leaf() && r.IntN(4) == 0 {
+		if tree, err := prof.Plan.Expand(k); err == nil && tree.Leaf() && args.Alpha != 0 && r.IntN(4) == 0 {
 			kind := pick(r, "bits", "mixed", "finite", "zeros")
 			args.Start = placed(r, s.Result, batch, rows, columns, true, handMadeElements(r, s.Result, kind, batch*rows*columns))
 		}
@@ -284,7 +292,12 @@ func randomEpilogue(r *rand.Rand, s step.Params) profile.Epilogue {
 	if takesAlphaInA(s) && r.IntN(2) == 0 {
 		e.Form = pick(r, profile.FormAlphaInA, profile.FormAlphaInB)
 	}
-	if s.Result == format.F32 && r.IntN(6) == 0 {
+	if s.Kind == step.FMA && s.Result != format.F16 && s.Result != format.BF16 && r.IntN(3) == 0 {
+		e.Form = pick(r, profile.FormProductA, profile.FormProductB)
+	}
+	e.ZeroAlpha = pick(r, profile.ZeroAlphaUnknown, profile.ZeroAlphaRead, profile.ZeroAlphaSkip, profile.ZeroAlphaCopy)
+	e.PlusZero = r.IntN(3) == 0
+	if s.Result == format.F32 && !e.Form.Product() && r.IntN(6) == 0 {
 		e.Scaling = pick(r, profile.ScalingTensor, profile.ScalingRow)
 	}
 	return e
@@ -310,7 +323,7 @@ func (p *problem) addEpilogue(r *rand.Rand, args *gemm.Args, out format.Format, 
 			args.ScaleA, args.ScaleB = one(m), one(n)
 		}
 	}
-	if r.IntN(2) == 0 && k > 0 && (e.Scaling == profile.ScalingNone || e.Form == profile.FormAdd) {
+	if r.IntN(2) == 0 && (e.Scaling == profile.ScalingNone || e.Form == profile.FormAdd) {
 		f := pick(r, out, out, s.Result)
 		kind := pick(r, "mixed", "finite", "small", "bits", "zeros")
 		if r.IntN(3) == 0 { // a bias
@@ -324,6 +337,18 @@ func (p *problem) addEpilogue(r *rand.Rand, args *gemm.Args, out format.Format, 
 			args.Alpha = pick(r, scalars...)
 			if e.Form != profile.FormRoundThenAdd {
 				args.Beta = pick(r, scalars...)
+			}
+		}
+		if (e.Scaling == profile.ScalingNone || k == 0) && r.IntN(4) == 0 { // the addend is not read
+			args.Alpha, args.Beta = pick(r, scalars...), 0
+		}
+		if args.Beta != 0 && e.Form != profile.FormAdd && e.ZeroAlpha != profile.ZeroAlphaUnknown && r.IntN(3) == 0 {
+			args.Alpha = 0
+			if e.ZeroAlpha == profile.ZeroAlphaCopy {
+				args.Beta, args.C.Format = 1, out
+				if f != out {
+					args.C = placed(r, out, batch, m, n, true, handMadeElements(r, out, kind, batch*m*n))
+				}
 			}
 		}
 	} else if r.IntN(4) == 0 && e.Scaling == profile.ScalingNone {

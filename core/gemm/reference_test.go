@@ -127,7 +127,10 @@ func newReference(a *gemm.Args) *reference {
 // element is the output element's bits, and whether which NaN it is may be asked for.
 func (r *reference) element(batch, row, column int) (bits uint64, anyNaN bool) {
 	r.batch, r.row, r.column = batch, row, column
-	if !r.tree.Serial {
+	switch {
+	case r.skips():
+		return r.epilogue(real{class: format.Zero})
+	case !r.tree.Serial:
 		return r.epilogue(r.walk(r.tree))
 	}
 	// The first slice's sum goes through the epilogue, the others are added to the output in the accumulator's type.
@@ -139,6 +142,10 @@ func (r *reference) element(batch, row, column int) (bits uint64, anyNaN bool) {
 			continue
 		}
 		d := realOf(bits, out)
+		if a := r.args.Alpha; a != 1 && !r.args.Profile.Epilogue.Form.InOperand() {
+			bits, anyNaN = r.furtherSlice(acc, d), wide == format.F64
+			continue
+		}
 		switch {
 		case wide == format.S32:
 			bits = uint64(uint32(bits) + uint32(roundedBits(acc, format.S32)))
@@ -150,6 +157,31 @@ func (r *reference) element(batch, row, column int) (bits uint64, anyNaN bool) {
 		}
 	}
 	return bits, anyNaN
+}
+
+// skips: alpha is 0, and operands are not read.
+func (r *reference) skips() bool {
+	a, e := r.args, r.args.Profile.Epilogue
+	zero := func(v float64) bool {
+		return v == 0 || a.Profile.Step.Result != format.F64 && float32(v) == 0
+	}
+	return zero(a.Alpha) && a.Start == nil && (a.C == nil || zero(a.Beta) || e.ZeroAlpha == profile.ZeroAlphaSkip || e.ZeroAlpha == profile.ZeroAlphaCopy)
+}
+
+// furtherSlice is the epilogue with what is there as the addend and a beta of 1.
+func (r *reference) furtherSlice(acc, d real) uint64 {
+	a, h := r.args, format.F16
+	wide := a.Profile.Step.Result
+	alpha := rounded(realOf(f64bits(a.Alpha), format.F64), map[bool]format.Format{true: format.F64, false: format.F32}[wide == format.F64])
+	switch a.Profile.Epilogue.Form {
+	case profile.FormHalf:
+		return roundedBits(rounded(sum(d, rounded(product(rounded(alpha, h), acc), h)), h), a.D.Format)
+	case profile.FormHalfAlpha:
+		return roundedBits(rounded(fma(rounded(alpha, h), acc, d), h), a.D.Format)
+	case profile.FormFMAAlpha:
+		return roundedBits(rounded(fma(alpha, acc, d), wide), a.D.Format)
+	}
+	return roundedBits(rounded(sum(d, rounded(product(alpha, acc), wide)), wide), a.D.Format)
 }
 
 func (r *reference) operands(k int) (a, b uint64) {
@@ -255,7 +287,12 @@ func (r *reference) walk(t *plan.Tree) real {
 }
 
 func (r *reference) epilogue(acc real) (bits uint64, anyNaN bool) {
-	a, p := r.args, r.args.Profile
+	whole, p := r.args, r.args.Profile
+	unread := *whole
+	a := &unread
+	if float32(a.Beta) == 0 && (p.Step.Result != format.F64 || a.Beta == 0) {
+		a.C = nil
+	}
 	out, wide := a.D.Format, format.F32
 	if p.Step.Result == format.S32 {
 		return roundedBits(acc, format.S32), false
@@ -277,6 +314,34 @@ func (r *reference) epilogue(acc real) (bits uint64, anyNaN bool) {
 		acc = rounded(product(acc, realOf(f32bits(a.ScaleA[row]), format.F32)), format.F32)
 	}
 	alpha, beta := scalar(a.Alpha), scalar(a.Beta)
+	zero := realOf(0, wide)
+	e := p.Epilogue
+	empty := a.A.Columns == 0 && a.Start == nil
+	skips := r.skips()
+	switch {
+	case a.C == nil && (empty || skips):
+		return roundedBits(zero, out), false
+	case a.C != nil && empty:
+		return roundedBits(rounded(product(beta, r.addend(row, column)), wide), out), wide == format.F64
+	case skips && e.ZeroAlpha == profile.ZeroAlphaCopy:
+		return a.C.Bits(r.batch, row, column), false
+	case skips:
+		acc = zero
+	}
+	if e.Form.Product() && !skips {
+		x, y := r.operands(0)
+		first, second := rounded(product(alpha, realOf(y, p.Step.B)), wide), realOf(x, p.Step.A)
+		if e.Form == profile.FormProductA {
+			first, second = rounded(product(alpha, realOf(x, p.Step.A)), wide), realOf(y, p.Step.B)
+		}
+		if a.C == nil {
+			return roundedBits(rounded(product(first, second), wide), out), wide == format.F64
+		}
+		return roundedBits(rounded(fma(first, second, rounded(product(beta, r.addend(row, column)), wide)), wide), out), wide == format.F64
+	}
+	if e.Form.Product() {
+		return roundedBits(rounded(fma(alpha, acc, rounded(product(beta, r.addend(row, column)), wide)), wide), out), wide == format.F64
+	}
 	if p.Epilogue.Form.InOperand() {
 		if a.C == nil {
 			return roundedBits(acc, out), false
@@ -284,7 +349,10 @@ func (r *reference) epilogue(acc real) (bits uint64, anyNaN bool) {
 		return roundedBits(rounded(fma(beta, r.addend(row, column), acc), wide), out), false
 	}
 	scaled := acc
-	if a.Alpha != 1 {
+	switch {
+	case a.Alpha != 1 && a.C == nil && e.PlusZero:
+		scaled = rounded(fma(alpha, acc, zero), wide)
+	case a.Alpha != 1:
 		scaled = rounded(product(alpha, acc), wide)
 	}
 	if p.Epilogue.Form == profile.FormHalfAlpha && a.C != nil {
@@ -294,7 +362,10 @@ func (r *reference) epilogue(acc real) (bits uint64, anyNaN bool) {
 	}
 	if p.Epilogue.Form == profile.FormHalf || p.Epilogue.Form == profile.FormHalfAlpha {
 		h := format.F16
-		if a.Alpha != 1 {
+		switch {
+		case a.Alpha != 1 && a.C == nil && e.PlusZero:
+			acc = rounded(fma(rounded(alpha, h), acc, zero), h)
+		case a.Alpha != 1:
 			acc = rounded(product(rounded(alpha, h), acc), h)
 		}
 		if a.C != nil {

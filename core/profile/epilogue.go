@@ -28,6 +28,25 @@ const (
 	FormAlphaInA Form = "alpha-in-a"
 	// FormAlphaInB is the same with B (gemv2T, where the vector is the second operand).
 	FormAlphaInB Form = "alpha-in-b"
+	// FormProductB is for K = 1 alone: rne(fma(rne(alpha·b), a, rne(beta·c))), without an addend rne(rne(alpha·b)·a), so
+	// that the sign of a product of zeros stays (gemmk1). FormProductA has alpha in a.
+	FormProductA Form = "product-a"
+	FormProductB Form = "product-b"
+)
+
+// Product tells whether the output is one fused multiply-add, without an accumulator.
+func (f Form) Product() bool { return f == FormProductA || f == FormProductB }
+
+// ZeroAlpha says what an alpha of 0 does where there is an addend and beta is not 0.
+type ZeroAlpha string
+
+// The cases (docs/arithmetic.md): the kernel multiplies its sum by 0, so that NaN and Inf in A and B show; it takes the sum
+// as +0 and reads neither; no kernel runs, and the output is the addend bit for bit (beta 1).
+const (
+	ZeroAlphaUnknown ZeroAlpha = ""
+	ZeroAlphaRead    ZeroAlpha = "read"
+	ZeroAlphaSkip    ZeroAlpha = "skip"
+	ZeroAlphaCopy    ZeroAlpha = "copy"
 )
 
 // InOperand tells whether alpha is multiplied into an operand before the products; what follows knows of no alpha.
@@ -48,6 +67,10 @@ type Epilogue struct {
 	Out     format.Format `json:"out"`
 	Form    Form          `json:"form"`
 	Scaling Scaling       `json:"scaling,omitempty"`
+	// ZeroAlpha is how alpha = 0 is treated; empty: not known.
+	ZeroAlpha ZeroAlpha `json:"zero_alpha,omitempty"`
+	// PlusZero: without an addend the output is rne(fma(alpha, acc, +0)), so that alpha·acc is never -0 unless it underflows.
+	PlusZero bool `json:"plus_zero,omitempty"`
 }
 
 func (e *Epilogue) validate(path string, s *step.Params) error {
@@ -62,8 +85,17 @@ func (e *Epilogue) validate(path string, s *step.Params) error {
 		if s.Kind != step.FMA || accumulator != format.F32 {
 			return fmt.Errorf("%s.form: %s goes with a chain of fused multiply-adds in f32 (step kind fma, result f32)", path, e.Form)
 		}
+	case FormProductA, FormProductB:
+		if s.Kind != step.FMA || accumulator != format.F32 && accumulator != format.F64 {
+			return fmt.Errorf("%s.form: %s goes with fused multiply-adds in f32 or f64 (step kind fma, result f32 or f64)", path, e.Form)
+		}
 	default:
-		return fmt.Errorf("%s.form: must be add, round-then-add, fma-alpha, fma-beta, half, half-alpha, alpha-in-a or alpha-in-b, is %q", path, e.Form)
+		return fmt.Errorf("%s.form: must be add, round-then-add, fma-alpha, fma-beta, half, half-alpha, alpha-in-a, alpha-in-b, product-a or product-b, is %q", path, e.Form)
+	}
+	switch e.ZeroAlpha {
+	case ZeroAlphaUnknown, ZeroAlphaRead, ZeroAlphaSkip, ZeroAlphaCopy:
+	default:
+		return fmt.Errorf("%s.zero_alpha: must be read, skip or copy (or absent), is %q", path, e.ZeroAlpha)
 	}
 	switch e.Scaling {
 	case ScalingNone, ScalingTensor, ScalingRow:
@@ -100,6 +132,8 @@ func (e *Epilogue) Describe() string {
 		FormHalfAlpha:    "alpha, beta, beta·c and the result are rounded to %v",
 		FormAlphaInA:     "the output is fma(beta, c, sum) rounded to %v; alpha has been multiplied into A before the products",
 		FormAlphaInB:     "the output is fma(beta, c, sum) rounded to %v; alpha has been multiplied into B before the products",
+		FormProductA:     "the output is fma(alpha·a, b, beta·c) rounded to %v, without an accumulator",
+		FormProductB:     "the output is fma(alpha·b, a, beta·c) rounded to %v, without an accumulator",
 	}[e.Form]
 	text = fmt.Sprintf(text, e.Out)
 	switch e.Scaling {
@@ -107,6 +141,17 @@ func (e *Epilogue) Describe() string {
 		text = "the sum is multiplied by the product of the two scales; " + text
 	case ScalingRow:
 		text = "the sum is multiplied by the column's scale, then by the row's; " + text
+	}
+	switch e.ZeroAlpha {
+	case ZeroAlphaRead:
+		text += "; an alpha of 0 multiplies the sum, NaN and Inf too"
+	case ZeroAlphaSkip:
+		text += "; with an alpha of 0 the operands are not read"
+	case ZeroAlphaCopy:
+		text += "; with an alpha of 0 the output is the addend as it is"
+	}
+	if e.PlusZero {
+		text += "; without an addend +0 is added to alpha·sum"
 	}
 	return text
 }

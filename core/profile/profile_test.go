@@ -270,6 +270,8 @@ func TestIDIsOfTheArithmetic(t *testing.T) {
 		"out":           func(p *Profile) { p.Epilogue.Out = format.F32 },
 		"form":          func(p *Profile) { p.Epilogue.Form = FormFMAAlpha },
 		"scaling":       func(p *Profile) { p.Epilogue.Scaling = ScalingRow },
+		"zero alpha":    func(p *Profile) { p.Epilogue.ZeroAlpha = ZeroAlphaSkip },
+		"plus zero":     func(p *Profile) { p.Epilogue.PlusZero = true },
 		"instruction_k": func(p *Profile) { p.Step.InstructionK = 32 },
 	} {
 		p := *base
@@ -435,6 +437,8 @@ func TestRefusals(t *testing.T) {
 		{"an output wider than the accumulator", in(`"out":"bf16"`, `"out":"f64"`), "epilogue.out"},
 		{"an unknown form", in(`"form":"add"`, `"form":"sub"`), "epilogue.form"},
 		{"half with an f32 accumulator", in(`"form":"add"`, `"form":"half"`), "epilogue.form"},
+		{"an unknown treatment of an alpha of 0", in(`"form":"add"`, `"form":"add","zero_alpha":"ignore"`), "epilogue.zero_alpha"},
+		{"a product of a fused step", in(`"form":"add"`, `"form":"product-a"`), "epilogue.form"},
 		{"an unknown scaling", in(`"form":"add"`, `"form":"add","scaling":"block"`), "epilogue.scaling"},
 		{"unknown field of lanes", lanes(`"runs":1,`, `"form":"add"`), "runs: unknown field"},
 		{"unknown field of a fold", strings.Replace(lanes(``, `"form":"add"`), `{"to":1}`, `{"to":1,"by":2}`, 1), "by: unknown field"},
@@ -606,7 +610,7 @@ func TestDescribe(t *testing.T) {
 // TestEpilogueSentences: forms, scalings and outputs are told apart by their sentence.
 func TestEpilogueSentences(t *testing.T) {
 	seen := map[string]Epilogue{}
-	for _, form := range []Form{FormAdd, FormRoundThenAdd, FormFMAAlpha, FormFMABeta, FormHalf, FormAlphaInA} {
+	for _, form := range []Form{FormAdd, FormRoundThenAdd, FormFMAAlpha, FormFMABeta, FormHalf, FormAlphaInA, FormProductA, FormProductB} {
 		for _, scaling := range []Scaling{ScalingNone, ScalingTensor, ScalingRow} {
 			for _, out := range []format.Format{format.F16, format.BF16, format.F32} {
 				e := Epilogue{Out: out, Form: form, Scaling: scaling}

@@ -12,6 +12,7 @@ import (
 	"github.com/hawkeye-audit/hawkeye/core/format"
 	"github.com/hawkeye-audit/hawkeye/core/plan"
 	"github.com/hawkeye-audit/hawkeye/core/profile"
+	"github.com/hawkeye-audit/hawkeye/core/step"
 )
 
 // Options are what of a record is used.
@@ -265,6 +266,7 @@ func caseScope(c *cases.Case) scope {
 		"a_along_k": truth(alongA), "b_along_k": truth(alongB), "vector": truth(vector), "across": truth(across), "aligned": truth(aligned(c)),
 		"dot_along_k": truth(alongA && alongB),
 		"alpha_is_1":  truth(c.Number("alpha", 1) == 1), "beta_is_1": truth(c.Number("beta", 1) == 1),
+		"alpha_is_0": truth(c.Number("alpha", 1) == 0), "beta_is_0": truth(c.Number("beta", 1) == 0),
 		"tf32": truth(c.Flags.AllowTF32), "f16acc": truth(c.Flags.F16Accumulation), "fast": truth(c.Flags.FastAccumulation),
 		"addend": word("none"), "pair": word(c.A.Format.String()), "workspace": word(""), "ninth": word(""),
 	}
@@ -335,6 +337,19 @@ func (b *builder) add(r *row, s scope) error {
 	if err != nil {
 		return err
 	}
+	zeroAlpha, plusZero, err := b.scalars(s)
+	if err != nil {
+		return err
+	}
+	if params.KeepNaN {
+		first, err := wordOf(b.table.NaNFirst, s)
+		if err != nil {
+			return err
+		}
+		if first != "" {
+			params.NaNFirst = step.Operand(first)
+		}
+	}
 	scaling := profile.ScalingNone
 	switch {
 	case b.c.ScaleA != nil:
@@ -368,11 +383,11 @@ func (b *builder) add(r *row, s scope) error {
 				b.seen[full] = true
 				candidate := Candidate{Family: r.Family, Rule: r.ID, Slices: s["slices"].number, Profile: &profile.Profile{
 					SchemaVersion: profile.SchemaVersion, Step: params, Plan: filled,
-					Epilogue:   profile.Epilogue{Out: b.c.Out.Format, Form: form, Scaling: scaling},
+					Epilogue:   profile.Epilogue{Out: b.c.Out.Format, Form: form, Scaling: scaling, ZeroAlpha: zeroAlpha, PlusZero: plusZero},
 					Provenance: profile.Provenance{Source: "rule " + r.ID + ": " + r.Measured, Doubts: r.Doubts},
 				}}
 				if err := candidate.Profile.Validate(); err != nil { // such as a workspace in a format that the sum never has
-					if form == profile.FormAlphaInA || form == profile.FormAlphaInB {
+					if form.InOperand() {
 						continue // an epilogue that this step or this version does not have
 					}
 					return err
@@ -389,6 +404,20 @@ func (b *builder) add(r *row, s scope) error {
 		}
 	}
 	return nil
+}
+
+// scalars is what is known of this call's alpha and beta, where they are 0 or scale without an addend.
+func (b *builder) scalars(s scope) (zero profile.ZeroAlpha, plusZero bool, err error) {
+	reads := s["addend"].word != "none" && s["beta_is_0"].number == 0
+	switch {
+	case reads && s["alpha_is_0"].number != 0:
+		word, err := wordOf(b.table.ZeroAlpha, s)
+		return profile.ZeroAlpha(word), false, err
+	case !reads && s["alpha_is_1"].number == 0:
+		word, err := wordOf(b.table.PlusZero, s)
+		return "", word == "yes", err
+	}
+	return "", false, nil
 }
 
 // forms are those of the first fitting epilogue row, the rule's own before the table's.

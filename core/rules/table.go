@@ -36,6 +36,9 @@ type table struct {
 	Rules     []*row                       `json:"rules"`
 	Epilogues []*epilogueRow               `json:"epilogues"`
 	Blind     []*blindRow                  `json:"blind"`
+	ZeroAlpha []*wordRow                   `json:"zero_alpha"` // asked where alpha is 0 and an addend is read
+	PlusZero  []*wordRow                   `json:"plus_zero"`  // asked where alpha is not 1 and no addend is read
+	NaNFirst  []*wordRow                   `json:"nan_first"`  // asked of steps that keep NaNs
 	byID      map[string]*row
 	params    map[string]step.Params // of every name in Steps
 }
@@ -102,6 +105,25 @@ type epilogueRow struct {
 	when []*expression
 }
 
+// wordRow gives a word where its conditions hold; the first fitting row of a list counts.
+type wordRow struct {
+	When []string `json:"when"`
+	Is   string   `json:"is"`
+	Note string   `json:"note"`
+
+	when []*expression
+}
+
+// wordOf is the first fitting row's word, "" where none fits.
+func wordOf(rows []*wordRow, s scope) (string, error) {
+	for _, r := range rows {
+		if ok, err := holds(r.when, s); err != nil || ok {
+			return r.Is, err
+		}
+	}
+	return "", nil
+}
+
 // blindRow tries a rule without its kernel's name: Assume stands for what the name would say.
 type blindRow struct {
 	Rule   string    `json:"rule"`
@@ -115,7 +137,7 @@ type blindRow struct {
 // base are the variables every row may use (docs/rules.md): numbers, then words.
 var (
 	baseNumbers = []string{"batch", "m", "n", "k", "bytes", "a_along_k", "b_along_k", "dot_along_k", "vector", "across", "aligned", "reduce", "global", "launches",
-		"splitk", "promoted", "badd", "bx", "alpha_is_1", "beta_is_1", "half", "blind", "tf32", "f16acc", "fast",
+		"splitk", "promoted", "badd", "bx", "alpha_is_1", "beta_is_1", "alpha_is_0", "beta_is_0", "half", "blind", "tf32", "f16acc", "fast",
 		"grid_x", "grid_y", "grid_z", "block_x", "block_y", "threads"}
 	baseWords = []string{"a", "b", "out", "pair", "call", "addend", "workspace", "ninth", "sum", "family"}
 )
@@ -163,6 +185,25 @@ func readTable(text []byte) (*table, error) {
 	for i, e := range t.Epilogues {
 		if err := e.compile(fmt.Sprintf("epilogues[%d]", i), names(nil)); err != nil {
 			return nil, err
+		}
+	}
+	for name, list := range map[string]struct {
+		rows  []*wordRow
+		words []string
+	}{
+		"zero_alpha": {t.ZeroAlpha, []string{string(profile.ZeroAlphaRead), string(profile.ZeroAlphaSkip), string(profile.ZeroAlphaCopy)}},
+		"plus_zero":  {t.PlusZero, []string{"yes", "no"}},
+		"nan_first":  {t.NaNFirst, []string{string(step.OperandA), string(step.OperandB)}},
+	} {
+		for i, r := range list.rows {
+			at := fmt.Sprintf("%s[%d]", name, i)
+			if !slices.Contains(list.words, r.Is) {
+				return nil, fmt.Errorf("%s.is: must be one of %v, is %q", at, list.words, r.Is)
+			}
+			var err error
+			if r.when, err = compileAll(at+".when", r.When, names(nil)); err != nil {
+				return nil, err
+			}
 		}
 	}
 	for i, b := range t.Blind {
@@ -393,7 +434,7 @@ func (e *epilogueRow) compile(at string, known scope) (err error) {
 	return err
 }
 
-var forms = []profile.Form{profile.FormAdd, profile.FormRoundThenAdd, profile.FormFMAAlpha, profile.FormFMABeta, profile.FormHalf, profile.FormHalfAlpha, profile.FormAlphaInA, profile.FormAlphaInB}
+var forms = []profile.Form{profile.FormAdd, profile.FormRoundThenAdd, profile.FormFMAAlpha, profile.FormFMABeta, profile.FormHalf, profile.FormHalfAlpha, profile.FormAlphaInA, profile.FormAlphaInB, profile.FormProductA, profile.FormProductB}
 
 func compileOne(at, text string, known scope) (*expression, error) {
 	e, err := compile(text)

@@ -106,7 +106,8 @@ func (p Params) Describe() string {
 		say(", subnormal results become zero")
 	}
 	if p.KeepNaN {
-		say(", a NaN operand stays, made quiet, and an invalid operation gives %#x", p.nan())
+		say(", a NaN operand stays, made quiet (%s), and an invalid operation gives %#x",
+			map[Operand]string{"": "the accumulator's before a's before b's", OperandA: "a's before the accumulator's before b's", OperandB: "b's before the accumulator's before a's"}[p.NaNFirst], p.nan())
 	} else {
 		say(", NaN is %#x", p.nan())
 	}

@@ -164,14 +164,21 @@ func (p Params) nan() uint64 {
 	return p.Result.NaN()
 }
 
-// keptNaN is the NaN among the operands that the result repeats: the highest mantissa bit set makes it quiet. On an H200
-// an f64 chain's result is the operand's NaN so changed, and NaN of an invalid operation the canonical one; which of two
-// NaNs wins inside one multiply-add is not measured, except that the accumulator's stays.
+// keptNaN is the NaN among the operands that the result repeats: the highest mantissa bit set makes it quiet, the sign stays.
+// On an H200 the NaN of one operand wins over the accumulator's, and that over the other operand's: the first is B's with
+// matrix kernels (cuBLAS, column-major, takes torch's B first), the vector's with gemv and dot (docs/arithmetic.md).
 func (p Params) keptNaN(a, b []uint64, c uint64) (nan uint64, found bool) {
 	if !p.KeepNaN {
 		return 0, false
 	}
-	for _, x := range slices.Concat([]uint64{c}, a, b) {
+	order := [][]uint64{{c}, a, b}
+	switch p.NaNFirst {
+	case OperandA:
+		order = [][]uint64{a, {c}, b}
+	case OperandB:
+		order = [][]uint64{b, {c}, a}
+	}
+	for _, x := range slices.Concat(order...) {
 		if p.Result.Decode(x).Class == format.NaN {
 			return x | 1<<(p.Result.Info().MantissaBits-1), true
 		}

@@ -80,8 +80,8 @@ func TestFMAZerosAndNaN(t *testing.T) {
 			t.Errorf("f32 fma(%#x, %#x, %#x) is %#x, want %#x", c.a, c.b, c.c, got, c.want)
 		}
 	}
-	// Measured on an H200 (a matrix-vector product of f64 bit patterns): a NaN operand comes out quiet, the first NaN of
-	// a chain stays, an invalid operation gives 0xFFF8000000000000.
+	// Measured on an H200 (1,096 products of f64, tests/gpu/open_questions.py): a NaN operand comes out quiet with its sign,
+	// B's before the accumulator's before A's; an invalid operation gives 0xFFF8000000000000.
 	const inf, minusInf = 0x7ff0000000000000, 0xfff0000000000000
 	x, y := uint64(0xfff1f60e8121e063), uint64(0xfff55de53dd63fa5)
 	for _, c := range []struct {
@@ -92,13 +92,27 @@ func TestFMAZerosAndNaN(t *testing.T) {
 		{[]uint64{0x7ff1d0ddd3e11611}, []uint64{inf}, 0, 0x7ff9d0ddd3e11611},
 		{[]uint64{x, y}, []uint64{5, 6}, 0, x | 1<<51},
 		{[]uint64{y, x}, []uint64{5, 6}, 0, y | 1<<51},
-		{[]uint64{5}, []uint64{x}, y, y | 1<<51},
+		{[]uint64{5}, []uint64{x}, y, x | 1<<51},
+		{[]uint64{x}, []uint64{5}, y, y | 1<<51},
+		{[]uint64{x}, []uint64{y}, 0, y | 1<<51},
+		{[]uint64{5, 6}, []uint64{x, y}, 0, y | 1<<51},
+		{[]uint64{x, 5}, []uint64{6, y}, 0, y | 1<<51},
+		{[]uint64{5, x}, []uint64{y, 6}, 0, y | 1<<51},
+		{[]uint64{0}, []uint64{inf}, y, y | 1<<51},
 		{[]uint64{inf, inf}, []uint64{1 << 62, 1<<62 | 1<<63}, 0, 0xfff8000000000000},
 		{[]uint64{0}, []uint64{inf}, 0, 0xfff8000000000000},
 		{[]uint64{inf}, []uint64{1 << 62}, minusInf, 0xfff8000000000000},
 	} {
 		if got := f64.Dot(c.a, c.b, c.c); got != c.want {
 			t.Errorf("f64 %#x by %#x onto %#x is %#x, want %#x", c.a, c.b, c.c, got, c.want)
+		}
+	}
+	// The other way round, as where a row vector is multiplied: A's NaN before the accumulator's before B's.
+	vector := f64
+	vector.NaNFirst = OperandA
+	for _, c := range [][4]uint64{{x, y, 0, x}, {x, 5, y, x}, {5, x, y, y}} {
+		if got := vector.Dot(c[:1], c[1:2], c[2]); got != c[3]|1<<51 {
+			t.Errorf("f64 %#x by %#x onto %#x is %#x", c[0], c[1], c[2], got)
 		}
 	}
 	// In f32 every NaN is the canonical one.

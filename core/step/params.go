@@ -135,9 +135,20 @@ type Params struct {
 	FlushOutputs bool `json:"flush_outputs,omitempty"`
 	// NaN is the pattern of a NaN result; 0: Result's canonical one.
 	NaN Bits `json:"nan,omitempty"`
-	// KeepNaN: a NaN operand's own pattern, made quiet, is the result; the accumulator's before A's before B's.
-	KeepNaN bool `json:"keep_nan,omitempty"`
+	// KeepNaN: a NaN operand's own pattern, made quiet, is the result. NaNFirst says whose comes before the accumulator's;
+	// the other operand's comes after it. Empty: the accumulator's, then A's, then B's.
+	KeepNaN  bool    `json:"keep_nan,omitempty"`
+	NaNFirst Operand `json:"nan_first,omitempty"`
 }
+
+// Operand names one of a step's two operands.
+type Operand string
+
+// The operands.
+const (
+	OperandA Operand = "a"
+	OperandB Operand = "b"
+)
 
 // Span is how many k one Step takes: the instruction's where it matters, else the group.
 func (p Params) Span() int { return max(p.Group, p.InstructionK) }

@@ -120,6 +120,7 @@ func (p Params) Validate() error {
 		v.check(uint64(p.NaN) != p.Result.NaN(), "nan", "%#x is the default and is left out", uint64(p.NaN))
 	}
 	v.applies("keep_nan", p.KeepNaN, p.Kind == FMA)
+	v.check(p.NaNFirst == "" || p.KeepNaN && (p.NaNFirst == OperandA || p.NaNFirst == OperandB), "nan_first", "must be a or b, and goes with keep_nan, is %q", p.NaNFirst)
 	v.check(!p.KeepNaN || p.A == p.Result && p.B == p.Result, "keep_nan", "a NaN of %s or %s is none of %s", p.A, p.B, p.Result)
 	return v.err
 }

@@ -127,7 +127,13 @@ def _mv(a: Any, x: Any) -> _Product:
 
 def _addmv(addend: Any, a: Any, x: Any, *, beta: Any = 1, alpha: Any = 1) -> _Product:
     c = addend.expand(a.shape[0]).contiguous()[None, :, None]
+    alpha, beta = (_rounded(x, a.dtype) for x in (alpha, beta))
     return _scaled_by(_Product("addmv", a[None], x[None, :, None], c, a.dtype, (a.shape[0],)), alpha, beta)
+
+
+def _rounded(scalar: Any, dtype: Any) -> float:
+    """torch's addmv, unlike addmm, rounds alpha and beta to the operands' type before it calls the library."""
+    return float(torch.tensor(float(scalar), dtype=dtype)) if dtype.is_floating_point else float(scalar)
 
 
 def _scaled_by(p: _Product, alpha: Any, beta: Any) -> _Product:

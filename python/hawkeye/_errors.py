@@ -80,6 +80,12 @@ class InternalError(Error, RuntimeError):
     status = 12
 
 
+class GPUError(Error, RuntimeError):
+    """No driver, no GPU of that number, one without the instruction, or one that failed."""
+
+    status = 13
+
+
 class DeviceError(Error, TypeError):
     """An operand is not in this machine's memory."""
 
@@ -102,6 +108,7 @@ _BY_STATUS: dict[int, type[Error]] = {
         FileError,
         ForkError,
         InternalError,
+        GPUError,
     )
 }
 

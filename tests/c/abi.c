@@ -10,7 +10,7 @@ int main(int argc, char **argv) {
 
     CHECK(sizeof(hawkeye_status) == 4 && sizeof(hawkeye_format) == 4);
     CHECK(sizeof(hawkeye_profile) == 8 && sizeof(hawkeye_set) == 8);
-    CHECK(HAWKEYE_OK == 0 && HAWKEYE_ERROR_ARGUMENT == 1 && HAWKEYE_ERROR_INTERNAL == 12);
+    CHECK(HAWKEYE_OK == 0 && HAWKEYE_ERROR_ARGUMENT == 1 && HAWKEYE_ERROR_INTERNAL == 12 && HAWKEYE_ERROR_DEVICE == 13);
     CHECK(HAWKEYE_F16 == 1 && HAWKEYE_F32 == 4 && HAWKEYE_E4M3 == 6 && HAWKEYE_S32 == 17);
 
     CHECK(sizeof(hawkeye_matrix) == 80);

@@ -248,6 +248,24 @@ static bool chain(const hawkeye::MatmulCall &call, std::size_t m, std::size_t n,
     return true;
 }
 
+// Without a GPU every call says so; with one, an instruction multiplies.
+static void instructions() {
+    const char *name = "mma.m16n8k8.f32.f16.f16.f32";
+    std::vector<std::uint16_t> a(16 * 8, 0x3C00), b(8 * 8, 0x4000); // ones and twos
+    std::vector<float> c(16 * 8, 0.5f), d(16 * 8);
+    CHECK(status_of([&] { hawkeye::cuda::run(name, 0, a.data(), b.data(), c.data(), d.data()); }) == Status::argument);
+    CHECK(status_of([&] { hawkeye::cuda::about(-1); }) == Status::device);
+    try {
+        CHECK(hawkeye::cuda::about().find("\"capability\"") != std::string::npos);
+    } catch (const hawkeye::Error &error) {
+        CHECK(error.status() == Status::device);
+        CHECK(status_of([&] { hawkeye::cuda::discover(name); }) == Status::device);
+        return;
+    }
+    hawkeye::cuda::run(name, 1, a.data(), b.data(), c.data(), d.data());
+    CHECK(d == std::vector<float>(16 * 8, 16.5f));
+}
+
 static void discovery() {
     const hawkeye::Signature s{hawkeye::Format::f32, hawkeye::Format::f32, hawkeye::Format::f32, 8, 8, 24};
     hawkeye::DiscoverOptions options;
@@ -298,6 +316,7 @@ int main(int argc, char **argv) try {
     progress();
     recorded(argv[1]);
     discovery();
+    instructions();
     return failures != 0;
 } catch (const std::exception &e) {
     std::cerr << "unexpected: " << e.what() << "\n";

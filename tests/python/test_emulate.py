@@ -270,6 +270,16 @@ def test_left_out_is_counted_or_refused() -> None:
         torch.dot(x, x)
 
 
+def test_scalars_of_zero() -> None:
+    """As on an H200: with alpha 0 and beta 1 the addend is copied, with beta 0 it is not read, with K = 0 it is scaled."""
+    a, b, c = randn(4, 8), randn(8, 4), randn(4, 4)
+    nan = torch.full_like(c, torch.nan)
+    with hawkeye.emulate():
+        assert torch.equal(torch.addmm(c, a * torch.nan, b, alpha=0), c)
+        assert torch.equal(torch.addmm(nan, a * torch.nan, b, alpha=0, beta=0), torch.zeros(4, 4).to(c.dtype))
+        assert not torch.addmm(nan, a, b, beta=0).isnan().any()
+
+
 def test_refusals() -> None:
     a, b = randn(4, 8), randn(8, 4)
     with pytest.raises(hawkeye.ArgumentError, match=r"h200-torch2\.11"):
@@ -281,8 +291,6 @@ def test_refusals() -> None:
             torch.ops.aten.mm(a[0], b)
         with pytest.raises(RuntimeError, match="out in"):
             torch.mm(a, b, out=torch.empty(4, 4))
-        with pytest.raises(hawkeye.UnsupportedError):
-            torch.addmm(randn(4, 4), a, b, alpha=0)
     assert torch.mm(a, b).shape == (4, 4)
 
 

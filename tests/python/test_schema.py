@@ -132,6 +132,9 @@ GOOD = {
     "alpha in a": changed(("step", FMA), ("epilogue.form", "alpha-in-a")),
     "nan": changed(("step.nan", "0x7fc00000")),
     "scaling": changed(("epilogue.scaling", "row")),
+    "alpha of 0": changed(("epilogue.zero_alpha", "skip")),
+    "plus zero": changed(("epilogue.plus_zero", True)),
+    "product": changed(("step", FMA), ("epilogue.form", "product-b")),
 }
 
 BAD = {
@@ -218,6 +221,9 @@ BAD = {
     ),
     "alpha in a of a fused step": changed(("epilogue.form", "alpha-in-a")),
     "unknown form": changed(("epilogue.form", "fma")),
+    "product of a fused step": changed(("epilogue.form", "product-a")),
+    "unknown treatment of an alpha of 0": changed(("epilogue.zero_alpha", "ignore")),
+    "nan_first without keep_nan": changed(("step", {**FMA, "nan_first": "b"})),
     "no form": changed(("epilogue.form", REMOVED)),
     "unknown scaling": changed(("epilogue.scaling", "block")),
     "output in tf32": changed(("epilogue.out", "tf32")),
