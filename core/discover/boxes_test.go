@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	boxCount    = flag.Int("boxes", 3, "how many random black boxes are discovered")
+	boxCount    = flag.Int("boxes", 0, "how many random black boxes are discovered; 0: some of which each once showed a fault")
 	boxElements = flag.Int("box-elements", 4096, "of each certificate")
 	boxFirst    = flag.Int("first-box", 0, "the number of the first of them")
 )
@@ -336,8 +336,17 @@ func TestSyntheticBoxes(t *testing.T) {
 		noisy                  bool
 	}
 	var outcomes []outcome
-	for i := range *boxCount {
-		seed := *boxFirst + i
+	seeds := []int{48, 190, 225, 261, 76, 100} // small ones
+	if testing.Short() {
+		seeds = seeds[:2]
+	}
+	if *boxCount > 0 {
+		seeds = nil
+		for i := range *boxCount {
+			seeds = append(seeds, *boxFirst+i)
+		}
+	}
+	for _, seed := range seeds {
 		b := randomBox(seed)
 		began := time.Now()
 		result, err := Run(context.Background(), b.s, b.multiply(), Options{Elements: *boxElements, Seed: uint64(seed)})
@@ -360,6 +369,9 @@ func TestSyntheticBoxes(t *testing.T) {
 			}
 		}
 		if result.Profile == nil && b.noise == 0 {
+			if *boxCount == 0 {
+				t.Errorf("box %d is not recovered", seed)
+			}
 			truth, _ := json.Marshal(b.p)
 			best := "none"
 			if result.Best != nil {
@@ -397,7 +409,4 @@ func TestSyntheticBoxes(t *testing.T) {
 	}
 	t.Logf("%d boxes, %d of them noisy: %d of the others recovered, %d certified wrongly; calls: median %d, most %d; questions: median %d; seconds: median %.2f, most %.1f",
 		n, noisy, recovered, wrong, calls[n/2], calls[n-1], questions[n/2], seconds[n/2], seconds[n-1])
-	if share := float64(recovered) / float64(max(n-noisy, 1)); share < 0.9 {
-		t.Errorf("%.0f %% of the boxes are recovered", 100*share)
-	}
 }

@@ -98,7 +98,7 @@ func (f *finder) catalogued(found []step.Params) ([]step.Params, error) {
 // or before the products.
 func (f *finder) forms(s *step.Params) []profile.Form {
 	list := []profile.Form{profile.FormFMAAlpha}
-	if f.q.s.Alpha == 1 {
+	if f.q.s.Alpha == 1 && (f.q.s.Addend != AddendBias && f.q.s.Addend != AddendFull || f.q.s.Beta == 1) {
 		list[0] = profile.FormAdd
 		return list
 	}
@@ -173,6 +173,7 @@ func (f *finder) constants(base step.Params) ([]step.Params, error) {
 	if base.FlushInputs, err = f.flushed(); err != nil {
 		return nil, err
 	}
+	f.flushes = base.FlushInputs
 	variants := []step.Params{base}
 	if variants, err = f.inputs(variants); err != nil {
 		return nil, err
@@ -374,10 +375,32 @@ func (f *finder) alignment(variants []step.Params) ([]step.Params, error) {
 			list = append(list, cancelling(number{s * m, big - kept - 2}))
 		}
 	}
-	variants, err = f.settle("how terms are cut", list, vary(variants, []format.Rounding{format.TowardZero, format.NearestEven, format.NearestAway, format.Down, format.Up},
-		func(p *step.Params, r format.Rounding) { p.Align = r }))
-	if err != nil {
+	// What is left may be too small for the results, whose format and rounding are not known yet.
+	roundings := []format.Rounding{format.TowardZero, format.NearestEven, format.NearestAway, format.Down, format.Up}
+	all := vary(variants, roundings, func(p *step.Params, r format.Rounding) { p.Align = r })
+	all = vary(all, f.results(), func(p *step.Params, to format.Format) { p.Result = to })
+	all = vary(all, roundings, func(p *step.Params, r format.Rounding) { p.ResultRounding = r })
+	all = vary(all, bothWays, func(p *step.Params, is bool) { p.FlushOutputs = is })
+	if base.Kind == step.Converted {
+		all = vary(all, []format.Format{format.F32, format.F16}, func(p *step.Params, to format.Format) { p.Partial = to })
+		all = vary(all, roundings, func(p *step.Params, r format.Rounding) { p.PartialRounding = r })
+	}
+	if base.Kind == step.CDNA3 && !base.Interleaved && base.Result != format.F64 { // or the products' sum is rounded before it is added
+		rounded := slices.Clone(all)
+		for i := range rounded {
+			c := &rounded[i]
+			c.Kind, c.SumFraction, c.AccumulatorFraction, c.JoinAlign = step.Converted, 0, 0, ""
+			c.Via, c.Partial = via(c.A, c.B), format.F32
+		}
+		rounded = vary(rounded, roundings, func(p *step.Params, r format.Rounding) { p.PartialRounding = r })
+		all = append(all, rounded...)
+	}
+	found, err := f.settle("how terms are cut", list, all)
+	if err != nil || len(found) == 0 {
 		return nil, err
+	}
+	for i := range variants {
+		variants[i].Align = found[0].Align
 	}
 	f.note("alignment", fmt.Sprintf("%d fraction bits, terms cut %s", kept, words(variants[0].Align)))
 	return variants, nil
@@ -731,10 +754,12 @@ func (f *finder) floor(variants []step.Params) ([]step.Params, error) {
 		x.factors = append(x.factors, factor{number: number{1, least - t}})
 		// Half of it and a little, where results are rounded to nearest.
 		y := sum{factors: []factor{{number: number{1, least - 1}}, {number: number{1, least - 1 - t}}}}
-		for _, z := range []sum{x, y} {
+		short := sum{factors: x.factors[:len(x.factors)-1]}
+		for _, z := range []sum{x, y, short} {
 			if len(z.factors) > len(in) {
 				continue
 			}
+			z.factors = slices.Clone(z.factors)
 			for i := range z.factors {
 				z.factors[i].slot = in[i]
 			}
@@ -774,8 +799,20 @@ func (f *finder) floor(variants []step.Params) ([]step.Params, error) {
 	for e := least + base.Fraction - 70; e <= max(least, lowA+lowB)+base.Fraction+60; e++ {
 		floors = append(floors, ptr(e))
 	}
-	found, err := f.settle("the least exponent of alignment", list, vary(vary(variants, floors, func(p *step.Params, e *int) { p.Floor = e }),
-		bothWays, func(p *step.Params, is bool) { p.FlushOutputs = is }))
+	lowest := func(some []step.Params) ([]step.Params, error) {
+		return f.settle("the least exponent of alignment", list, vary(vary(some, floors, func(p *step.Params, e *int) { p.Floor = e }),
+			bothWays, func(p *step.Params, is bool) { p.FlushOutputs = is }))
+	}
+	// The first step that explains the rest first; it stands for those that differ from it in what nothing has shown so far.
+	broken := f.broken
+	found, err := lowest(variants[:1])
+	if err == nil && f.broken != broken {
+		f.broken = broken
+		found, err = lowest(cut(variants, 12))
+	} else if err == nil && len(found) > 0 {
+		others := vary(variants[1:], found[:1], func(p *step.Params, like step.Params) { p.Floor, p.FlushOutputs = like.Floor, like.FlushOutputs })
+		found = append(found, others...)
+	}
 	if err != nil || len(found) == 0 {
 		return found, err
 	}
@@ -787,7 +824,7 @@ func (f *finder) floor(variants []step.Params) ([]step.Params, error) {
 		return found, nil
 	}
 	f.note("least exponent of alignment", "none that operands of these formats reach")
-	return slices.DeleteFunc(found, func(p step.Params) bool { return p.Floor != nil }), nil
+	return slices.DeleteFunc(slices.Clone(found), func(p step.Params) bool { return p.Floor != nil }), nil
 }
 
 // extremes finds what happens beyond the largest number, and to NaN and Inf.

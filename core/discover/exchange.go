@@ -261,16 +261,22 @@ func (f *finder) encode(x *sum) (question, bool) {
 			if flatB {
 				p.a = flat
 				p.b, ok = p.bits(sig.B)
+				ok = ok && !(f.flushes && subnormal(sig.B, p.b))
 			} else {
 				p.b = flat
 				p.a, ok = p.bits(sig.A)
+				ok = ok && !(f.flushes && subnormal(sig.A, p.a))
 			}
 			oneSided = oneSided && ok
 		}
 	}
 	if !oneSided {
 		for i := range x.factors {
-			if p := &x.factors[i]; !p.given && !p.split(sig.A, sig.B) {
+			p := &x.factors[i]
+			if p.given {
+				continue
+			}
+			if !p.split(sig.A, sig.B) || f.flushes && (subnormal(sig.A, p.a) || subnormal(sig.B, p.b)) {
 				return question{}, false
 			}
 		}
@@ -299,8 +305,19 @@ func (f *finder) encode(x *sum) (question, bool) {
 
 // split makes two factors of a number, the digits in one of them.
 func (p *factor) split(fa, fb format.Format) bool {
-	lowA, highA := reach(fa, false)
-	lowB, highB := reach(fb, false)
+	// Normal numbers where that is possible: subnormal ones may be flushed.
+	return p.splitWithin(fa, fb, true) || p.splitWithin(fa, fb, false)
+}
+
+// subnormal tells whether a pattern is a number below the normal ones, and no zero.
+func subnormal(f format.Format, bits uint64) bool {
+	n := f.Decode(bits)
+	return n.Class == format.Finite && n.Sig < 1<<f.Info().MantissaBits
+}
+
+func (p *factor) splitWithin(fa, fb format.Format, normal bool) bool {
+	lowA, highA := reach(fa, normal)
+	lowB, highB := reach(fb, normal)
 	for _, digitsInA := range []bool{true, false} {
 		for _, ea := range []int{p.e / 2, p.e - lowB, p.e - highB, lowA, highA, p.e - (lowB+highB)/2, 0, p.e} {
 			ea = min(max(ea, p.e-highB, lowA), p.e-lowB, highA)
@@ -310,7 +327,7 @@ func (p *factor) split(fa, fb format.Format) bool {
 			}
 			a, okA := m.bits(fa)
 			b, okB := one.bits(fb)
-			if okA && okB {
+			if okA && okB && !(normal && (subnormal(fa, a) || subnormal(fb, b))) {
 				p.a, p.b = a, b
 				return true
 			}

@@ -13,6 +13,10 @@ import (
 // The join that masks find is the one that the profile predicts.
 func TestOrder(t *testing.T) {
 	f32 := plan.In(format.F32)
+	sizes := []int{37, 150}
+	if testing.Short() {
+		sizes = sizes[:1]
+	}
 	for name, plans := range map[string][]plan.Plan{
 		"hopper/bf16":     {plan.Plain(), plan.Tiled(plan.ResidueFirst, 32), plan.SplitK(3, 32, plan.Plain(), format.F32, format.F32), plan.Strided(4, 16, plan.Plain(), f32)},
 		"hopper/f16":      {plan.Plain(), plan.SerialK(3, 16, plan.Plain())},
@@ -31,7 +35,7 @@ func TestOrder(t *testing.T) {
 			continue
 		}
 		for _, pl := range plans {
-			for _, k := range []int{37, 150} {
+			for _, k := range sizes {
 				for _, out := range []format.Format{format.BF16, format.F32, format.F16, format.F64} {
 					p := &profile.Profile{SchemaVersion: 1, Step: entry.Params, Plan: pl, Epilogue: profile.Epilogue{Out: out, Form: profile.FormAdd}}
 					if profile.CheckOut("", p.Step.Result, out) != nil {

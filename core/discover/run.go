@@ -29,13 +29,14 @@ type finder struct {
 	used  int // the k that take part: 0 to used-1
 	lane  lane
 	// anyNaN: the box's NaNs have bits that a profile cannot say, so that NaNs are compared as such.
-	anyNaN bool
-	steps  []step.Params // that explain the sums of one accumulator
-	sums   []*exchange   // what the constants were found by
-	broken string        // the first test that nothing explains
-	failed bool          // a profile failed its certificate
-	tried  int
-	ticked time.Time
+	anyNaN  bool
+	steps   []step.Params // that explain the sums of one accumulator
+	sums    []*exchange   // what the constants were found by
+	flushes bool          // subnormal operands count as zero
+	broken  string        // the first test that nothing explains
+	failed  bool          // a profile failed its certificate
+	tried   int
+	ticked  time.Time
 }
 
 // Run finds the profile of a black box. An error is the box's own, the progress callback's or the context's, or says that the

@@ -94,6 +94,11 @@ func (s *shape) steps() []step.Params {
 			}
 		}
 	}
+	if !s.exact && len(sizes) > 0 { // pairs of an instruction that K, or a slice of it, does not fill
+		for _, instruction := range []int{8, 16, 32, 64, 128} {
+			list = append(list, step.Params{Kind: step.Fused, Group: instruction / 2, Order: step.Pairs, InstructionK: instruction})
+		}
+	}
 	if !s.sums {
 		return list
 	}

@@ -8,8 +8,9 @@ import (
 )
 
 // Range is a run of k: Start, Start+Step, … below Stop. A chain steps through it in consecutive groups; a group never
-// reaches across two ranges. Pad adds that many zero products at the end: inside a fused step they change nothing, in a
-// chain of fused multiply-adds they turn a sum of -0 into +0.
+// reaches across two ranges. Pad adds that many zero products at the end: a fused step that keeps fewer fraction bits than
+// its result cuts the accumulator there once more, and other fused steps are not changed by them; in a chain of fused
+// multiply-adds they turn a sum of -0 into +0.
 type Range struct {
 	Start int `json:"start"`
 	Stop  int `json:"stop"`

@@ -271,7 +271,7 @@ def test_left_out_is_counted_or_refused() -> None:
 
 
 def test_scalars_of_zero() -> None:
-    """As on an H200: with alpha 0 and beta 1 the addend is copied, with beta 0 it is not read, with K = 0 it is scaled."""
+    """As on an H200: alpha 0 and beta 1 copy the addend, beta 0 does not read it, K = 0 scales it."""
     a, b, c = randn(4, 8), randn(8, 4), randn(4, 4)
     nan = torch.full_like(c, torch.nan)
     with hawkeye.emulate():
