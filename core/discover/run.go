@@ -637,10 +637,11 @@ func (f *finder) settleAll(list []*profile.Profile) error {
 	// Inputs of every kind, twice: what they show wrong may be put right by a step that the sums did not tell from the first.
 	list = cut(list, 8)
 	var history []*exchange
-	for round := range 3 {
+	rounds := min(max(3, 192/(min(s.M, 16)*min(s.N, 16))), 16) // more of small outputs
+	for round := range rounds {
 		for i, kind := range kinds {
 			c := addendRandom
-			if round == 1 && (s.Addend == AddendBias || s.Addend == AddendFull) {
+			if round%3 == 1 && (s.Addend == AddendBias || s.Addend == AddendFull) {
 				c = addendOpposite
 			}
 			x, err := f.whole(kind, f.o.Seed+uint64(round)*1009+uint64(i)*29+701, 16, 16, c)
