@@ -62,6 +62,9 @@ func (f *finder) certify(p *profile.Profile) error {
 		c.Calls++
 		f.q.done = c.Elements
 	}
+	f.note("order", p.Plan.Describe())
+	f.note("group", groupWords(&p.Step))
+	f.r.Reason, f.r.Broken = "", ""
 	found := *p
 	found.Provenance = profile.Provenance{
 		Source: "discovered", Hardware: f.o.Hardware, Library: f.o.Library,

@@ -26,7 +26,7 @@ func (f *finder) settle(about string, list []sum, variants []step.Params) ([]ste
 	}
 	// A call of an output of few rows or columns answers few questions: then some of them must do, and inputs of all kinds later
 	// tell what they leave open.
-	if s := f.q.s; min(s.M, s.N)*s.Batch < 4 {
+	if s := f.q.s; min(s.M, s.N)*s.Batch < 2 {
 		const some = 400
 		var kept []sum
 		for _, i := range cut(spread(len(list)), some) {
@@ -813,15 +813,18 @@ func (f *finder) floor(variants []step.Params) ([]step.Params, error) {
 		return f.settle("the least exponent of alignment", list, vary(vary(some, floors, func(p *step.Params, e *int) { p.Floor = e }),
 			bothWays, func(p *step.Params, is bool) { p.FlushOutputs = is }))
 	}
-	// The first step that explains the rest first; it stands for those that differ from it in what nothing has shown so far.
+	// One step first. Where most floors explain its answers, operands of these formats reach none, whatever else is still open;
+	// where few do, what is open (a rounding that only the smallest numbers show) is asked together with the floor.
 	broken := f.broken
 	found, err := lowest(variants[:1])
-	if err == nil && f.broken != broken {
+	if err != nil {
+		return nil, err
+	}
+	if few := len(found) < len(floors); few || f.broken != broken {
 		f.broken = broken
-		found, err = lowest(cut(variants, 12))
-	} else if err == nil && len(found) > 0 {
-		others := vary(variants[1:], found[:1], func(p *step.Params, like step.Params) { p.Floor, p.FlushOutputs = like.Floor, like.FlushOutputs })
-		found = append(found, others...)
+		found, err = lowest(variants)
+	} else {
+		found = append(found, vary(variants[1:], bothWays, func(p *step.Params, is bool) { p.FlushOutputs = is })...)
 	}
 	if err != nil || len(found) == 0 {
 		return found, err

@@ -9,15 +9,16 @@ import (
 
 // kinds are the adversarial inputs a profile is held against: those of package cases, and two of this package: special, in
 // which now and then an element is NaN, Inf, zero or subnormal, and edges, powers of two with a few digits, which meet
-// halfway cases often; and masks, in which large products cancel around small ones, as in the questions about order.
-var kinds = []string{"cancel", "masks", "wide", "edges", "tiny", "normal", "special", "bits", "sparse"}
+// halfway cases often; faint, whose products are about as small as the least numbers of an accumulator, where alignment ends;
+// and masks, in which large products cancel around small ones, as in the questions about order.
+var kinds = []string{"cancel", "masks", "wide", "edges", "faint", "tiny", "normal", "special", "bits", "sparse"}
 
 // operands makes rows of A (m × k) and columns of B (k × n), dense and row-major.
 func operands(fa, fb format.Format, kind string, seed uint64, m, n, k int) (a, b []byte) {
 	if kind == "masks" {
 		return maskInputs(fa, fb, seed, m, n, k)
 	}
-	if kind != "special" && kind != "edges" {
+	if kind != "special" && kind != "edges" && kind != "faint" {
 		ca, cb := counterpart(fa), counterpart(fb)
 		if ca.Valid() && cb.Valid() && ca.Info().Bytes == fa.Info().Bytes && cb.Info().Bytes == fb.Info().Bytes {
 			a, b, err := cases.Operands(ca, cb, kind, seed, 1, m, n, k)
@@ -163,9 +164,24 @@ func elements(f format.Format, kind string, r *rand.Rand, n int) []byte {
 				e = r.IntN(1 << i.ExponentBits)
 			case "tiny":
 				e = r.IntN(2)
+			case "faint":
+				least := -149 // of f32 accumulators
+				switch {
+				case i.ExponentBits <= 5:
+					least = -24 // of f16
+				case i.ExponentBits > 8:
+					least = -1074
+				}
+				e = max(i.Bias+least/2-7+r.IntN(18), 0)
+				if digits := r.IntN(mantissa + 1); digits < mantissa { // few or many
+					m = m >> digits << digits
+				}
 			}
 			bits = r.Uint64N(2)<<(i.Bits-i.Padding-1) | uint64(e)<<mantissa | m
 			bits <<= i.Padding
+			if kind == "faint" && r.IntN(3) == 0 {
+				bits = 0
+			}
 			if kind == "special" && r.IntN(128) == 0 {
 				bits = r.Uint64()
 				if r.IntN(2) == 0 {

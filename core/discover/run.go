@@ -264,12 +264,19 @@ func (f *finder) explain(found []structure, accept func([]*profile.Profile) (boo
 		// The first step that explains the sums, then, if that explains not all, the others.
 		var candidates []*profile.Profile
 		broken := f.broken
-		for _, some := range [][]step.Params{cut(steps, 1), cut(steps, 6)} {
-			if len(some) == 0 || len(some) == 1 && len(candidates) > 0 {
+		readings := distinct(f.used, alike)
+		before := 0
+		for _, n := range []int{1, 6, 100} {
+			some := cut(steps, n)
+			if len(some) == before {
 				break
 			}
+			before = len(some)
+			if n == 100 {
+				readings = cut(readings, 2)
+			}
 			f.broken = broken
-			if candidates, err = f.combine(distinct(f.used, alike), some); err != nil {
+			if candidates, err = f.combine(readings, some); err != nil {
 				return false, err
 			}
 			if f.broken == "" {
@@ -499,7 +506,7 @@ func (f *finder) combine(found []structure, steps []step.Params) ([]*profile.Pro
 		}
 		list = slices.DeleteFunc(list, func(p *profile.Profile) bool { return p == nil })
 	}
-	for i, kind := range []string{"cancel", "masks", "cancel", "masks", "normal", "wide", "masks", "edges", "tiny"} {
+	for i, kind := range []string{"cancel", "masks", "cancel", "masks", "normal", "wide", "masks", "edges", "tiny", "faint"} {
 		rows, columns := 8, 8
 		if i == 0 {
 			rows, columns = 2, 3

@@ -216,11 +216,11 @@ func (r *reader) family(nested bool) ([]structure, error) {
 	return found, nil
 }
 
-// known tells whether a row of the catalogue has such groups for such operands.
+// known tells whether a row of the catalogue has such groups for such operands, and is one that somebody here has compared.
 func (r *reader) known(s *step.Params) bool {
 	for _, entry := range step.Catalogue() {
 		p := entry.Params
-		if sameShape(&p, s) && r.operand(p.A, r.a) && r.operand(p.B, r.b) {
+		if entry.Runnable && sameShape(&p, s) && r.operand(p.A, r.a) && r.operand(p.B, r.b) {
 			return true
 		}
 	}

@@ -42,8 +42,8 @@ func newEpilogue(a *Args) epilogue {
 		e.form = profile.FormFMAAlpha // of a sum of +0
 	}
 	if a.C != nil {
-		e.copied = a.skipsSum() && a.Profile.Epilogue.ZeroAlpha == profile.ZeroAlphaCopy
-		e.addendAlone = a.empty()
+		e.addendAlone = a.empty() // first: with K = 0 torch does not come as far as a copy
+		e.copied = !e.addendAlone && a.skipsSum() && a.Profile.Epilogue.ZeroAlpha == profile.ZeroAlphaCopy
 	}
 	e.plain = a.C == nil && e.alpha64 == 1 && e.scale == profile.ScalingNone && !e.form.Product()
 	return e
