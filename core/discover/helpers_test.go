@@ -2,7 +2,6 @@ package discover
 
 import (
 	"context"
-	"testing"
 
 	"github.com/hawkeye-audit/hawkeye/core/gemm"
 	"github.com/hawkeye-audit/hawkeye/core/profile"
@@ -25,13 +24,4 @@ func boxOf(p *profile.Profile, s Signature) Box {
 		}
 		return nil
 	}
-}
-
-func mustParse(t *testing.T, text string) *profile.Profile {
-	t.Helper()
-	p, err := profile.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
 }

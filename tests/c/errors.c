@@ -124,7 +124,13 @@ int main(void) {
 
     /* unknown arithmetic */
     CASE(HAWKEYE_ERROR_UNSUPPORTED, (args.scale_a = scales, args.scale_a_count = 1));
-    CASE(HAWKEYE_ERROR_UNSUPPORTED, args.alpha = 0);
+    {
+        float addend[8] = {0};
+        const hawkeye_matrix C = test_matrix(addend, HAWKEYE_F32, 2, 4);
+        CASE(HAWKEYE_ERROR_UNSUPPORTED, (args.c = &C, args.alpha = 0)); /* a profile says whether a and b are read then */
+        CASE(HAWKEYE_ERROR_UNSUPPORTED, (args.c = &C, args.alpha = 2));
+        CASE(HAWKEYE_OK, args.alpha = 0); /* without an addend it is +0 */
+    }
 
     /* comparison */
     comparison.struct_size = sizeof comparison;
