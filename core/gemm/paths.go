@@ -59,7 +59,7 @@ func (j *job) fastFMA() bool {
 	rest := *p
 	rest.A, rest.B, rest.Result, rest.InputRounding = 0, 0, 0, ""
 	if p.Result == format.F64 {
-		rest.NaN, rest.KeepNaN = 0, false
+		rest.NaN, rest.KeepNaN, rest.NaNFirst = 0, false, ""
 	}
 	ieee := step.Params{Kind: step.FMA, Group: 1, ResultRounding: format.NearestEven, ZeroSign: step.IEEEZero}
 	if j.level == simd.Oracle || rest != ieee {
