@@ -13,7 +13,7 @@ import (
 // all over the output. One element that differs, and there is none.
 
 const (
-	// certificateCells is how many elements of one output are compared at most: so many rows by so many columns.
+	// certificateSide bounds the elements of one output that are compared: so many rows by so many columns.
 	certificateSide = 64
 	// certificateCalls bounds the calls of small outputs.
 	certificateCalls = 256

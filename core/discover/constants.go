@@ -46,13 +46,7 @@ func (f *finder) settle(about string, list []sum, variants []step.Params) ([]ste
 	}
 	f.sums = append(f.sums, x)
 	f.tried += len(valid)
-	best, most, err := x.best(f, len(valid), func(i int) []*profile.Profile {
-		var list []*profile.Profile
-		for _, form := range f.forms(&valid[i]) {
-			list = append(list, f.profileOf(valid[i], plan.Plain(), form))
-		}
-		return list
-	})
+	best, most, err := x.best(f, len(valid), func(i int) []*profile.Profile { return f.alone(valid[i]) })
 	if err != nil {
 		return nil, err
 	}
@@ -82,13 +76,7 @@ func (f *finder) catalogued(found []step.Params) ([]step.Params, error) {
 	for _, x := range f.sums {
 		var kept []step.Params
 		for _, p := range rows {
-			_, n, err := x.best(f, 1, func(int) []*profile.Profile {
-				var list []*profile.Profile
-				for _, form := range f.forms(&p) {
-					list = append(list, f.profileOf(p, plan.Plain(), form))
-				}
-				return list
-			})
+			_, n, err := x.best(f, 1, func(int) []*profile.Profile { return f.alone(p) })
 			if err != nil {
 				return nil, err
 			}
@@ -102,6 +90,15 @@ func (f *finder) catalogued(found []step.Params) ([]step.Params, error) {
 		f.note("least exponent of alignment", fmt.Sprintf("none that operands and output of these formats show; %d, as the catalogue has it", *rows[0].Floor))
 	}
 	return append(rows, found...), nil
+}
+
+// alone is a step in one accumulator, with every epilogue that differs there.
+func (f *finder) alone(v step.Params) []*profile.Profile {
+	var list []*profile.Profile
+	for _, form := range f.forms(&v) {
+		list = append(list, f.profileOf(v, plan.Plain(), form))
+	}
+	return list
 }
 
 // forms are the epilogues that differ where no addend shows: alpha, if it is not 1, may be multiplied in where sums are f16,
@@ -138,6 +135,12 @@ func vary[T any](variants []step.Params, values []T, set func(*step.Params, T)) 
 }
 
 var bothWays = []bool{false, true}
+
+// The roundings to try, the likely ones first: of what tensor cores do, and of what multiply-adds and conversions do.
+var (
+	roundings    = []format.Rounding{format.TowardZero, format.NearestEven, format.NearestAway, format.Down, format.Up}
+	nearestFirst = []format.Rounding{format.NearestEven, format.TowardZero, format.NearestAway, format.Down, format.Up}
+)
 
 // results are the accumulators' formats that may come to the output, the likely ones first.
 func (f *finder) results() []format.Format {
@@ -228,11 +231,7 @@ func (f *finder) flushed() (bool, error) {
 		}
 		small, _ := power(x.of, normal-1, false)
 		big, _ := power(x.other, min(high, max(0, -normal)), false)
-		p := factor{given: true, a: small, b: big}
-		if !x.inA {
-			p.a, p.b = big, small
-		}
-		list = append(list, sum{factors: []factor{p}})
+		list = append(list, sum{factors: []factor{oneOf(x.inA, small, big)}})
 	}
 	var questions []question
 	for i := range list {
@@ -247,6 +246,14 @@ func (f *finder) flushed() (bool, error) {
 		}
 	}
 	return len(answers) > 0, err
+}
+
+// oneOf is a product of an operand that is looked at, in A or in B, and one that is not.
+func oneOf(inA bool, x, other uint64) factor {
+	if inA {
+		return factor{given: true, a: x, b: other}
+	}
+	return factor{given: true, a: other, b: x}
 }
 
 // holdsIn says whether every number of narrow is one of wide.
@@ -266,10 +273,7 @@ func (f *finder) inputs(variants []step.Params) ([]step.Params, error) {
 		for _, sign := range []uint64{0, 1 << 31} {
 			for _, inA := range bothWays {
 				x := one | low | sign
-				p := factor{given: true, a: x, b: one}
-				if !inA {
-					p.a, p.b = one, x
-				}
+				p := oneOf(inA, x, one)
 				list = append(list, sum{factors: []factor{p}})
 				if len(f.lane.spans) > 1 {
 					list = append(list, sum{factors: []factor{p, {span: 1, number: number{-1, 0}}}})
@@ -281,7 +285,7 @@ func (f *finder) inputs(variants []step.Params) ([]step.Params, error) {
 		variants = vary(variants, []int{25}, func(p *step.Params, n int) { p.Fraction = n })
 	}
 	tf32 := vary(vary(variants, []format.Format{format.TF32}, func(p *step.Params, to format.Format) { p.A, p.B = to, to }),
-		[]format.Rounding{format.NearestEven, format.TowardZero, format.NearestAway, format.Down, format.Up},
+		nearestFirst,
 		func(p *step.Params, r format.Rounding) { p.InputRounding = r })
 	both := append(slices.Clone(variants), tf32...)
 	if variants[0].Kind == step.Fused {
@@ -386,7 +390,6 @@ func (f *finder) alignment(variants []step.Params) ([]step.Params, error) {
 		}
 	}
 	// What is left may be too small for the results, whose format and rounding are not known yet.
-	roundings := []format.Rounding{format.TowardZero, format.NearestEven, format.NearestAway, format.Down, format.Up}
 	all := vary(variants, roundings, func(p *step.Params, r format.Rounding) { p.Align = r })
 	all = vary(all, f.results(), func(p *step.Params, to format.Format) { p.Result = to })
 	all = vary(all, roundings, func(p *step.Params, r format.Rounding) { p.ResultRounding = r })
@@ -398,9 +401,7 @@ func (f *finder) alignment(variants []step.Params) ([]step.Params, error) {
 	if base.Kind == step.CDNA3 && !base.Interleaved && base.Result != format.F64 { // or the products' sum is rounded before it is added
 		rounded := slices.Clone(all)
 		for i := range rounded {
-			c := &rounded[i]
-			c.Kind, c.SumFraction, c.AccumulatorFraction, c.JoinAlign = step.Converted, 0, 0, ""
-			c.Via, c.Partial = via(c.A, c.B), format.F32
+			rounded[i] = roundedFirst(rounded[i])
 		}
 		rounded = vary(rounded, roundings, func(p *step.Params, r format.Rounding) { p.PartialRounding = r })
 		all = append(all, rounded...)
@@ -505,7 +506,6 @@ func (f *finder) rounding(variants []step.Params) ([]step.Params, error) {
 		}
 	}
 	var all []step.Params
-	roundings := []format.Rounding{format.TowardZero, format.NearestEven, format.NearestAway, format.Down, format.Up}
 	for _, result := range f.results() {
 		fractions := []int{0}
 		if result == format.F32 {
@@ -570,18 +570,23 @@ func accumulatorWords(p *step.Params) string {
 	return "added to each product, one rounding"
 }
 
+// roundedFirst is a step that joins its accumulator with the products' sum as one that rounds that sum to f32 first.
+func roundedFirst(c step.Params) step.Params {
+	c.Kind, c.SumFraction, c.AccumulatorFraction, c.JoinAlign = step.Converted, 0, 0, ""
+	c.Via, c.Partial = via(c.A, c.B), format.F32
+	return c
+}
+
 // apart are steps that join the accumulator with the sum of the products in other ways: cut once more, or after a rounding
 // of that sum.
 func (f *finder) apart(variants []step.Params) []step.Params {
 	var list []step.Params
-	roundings := []format.Rounding{format.NearestEven, format.TowardZero, format.NearestAway, format.Down, format.Up}
+	roundings := nearestFirst
 	for _, v := range variants {
 		if v.Interleaved {
 			continue
 		}
-		c := v
-		c.Kind, c.SumFraction, c.AccumulatorFraction, c.JoinAlign = step.Converted, 0, 0, ""
-		c.Via, c.Partial = via(c.A, c.B), format.F32
+		c := roundedFirst(v)
 		if c.Result == format.F16 {
 			list = append(list, vary([]step.Params{c}, roundings, func(p *step.Params, r format.Rounding) { p.Partial, p.PartialRounding = format.F16, r })...)
 		}
@@ -610,7 +615,7 @@ func (f *finder) apart(variants []step.Params) []step.Params {
 // aligned.
 func (f *finder) single(variants []step.Params) []step.Params {
 	var list []step.Params
-	roundings := []format.Rounding{format.NearestEven, format.TowardZero, format.NearestAway, format.Down, format.Up}
+	roundings := nearestFirst
 	for _, v := range variants {
 		if v.Result == format.F64 {
 			continue
@@ -628,7 +633,7 @@ func (f *finder) single(variants []step.Params) []step.Params {
 		c.ZeroSign = ""
 		c.Kind = step.Fused
 		for fraction := 8; fraction <= 48; fraction++ {
-			for _, align := range []format.Rounding{format.TowardZero, format.NearestEven, format.NearestAway, format.Down, format.Up} {
+			for _, align := range roundings {
 				c.Fraction, c.Align = fraction, align
 				list = append(list, c)
 			}
@@ -703,11 +708,7 @@ func (f *finder) subnormals(variants []step.Params) ([]step.Params, error) {
 			for _, by := range []int{high, min(high, max(0, -e)), high / 2} {
 				big, okBig := power(x.other, by, false)
 				if ok && okBig {
-					p := factor{given: true, a: small, b: big}
-					if !x.inA {
-						p.a, p.b = big, small
-					}
-					list = append(list, sum{factors: []factor{p}})
+					list = append(list, sum{factors: []factor{oneOf(x.inA, small, big)}})
 				}
 			}
 		}

@@ -239,7 +239,6 @@ func (f *finder) askSums(about string, s *step.Params, list []sum) (*exchange, e
 func (f *finder) encode(x *sum) (question, bool) {
 	sig := f.q.s
 	one := sig.oneSide(false)
-	flatA, flatB := one.inA, !one.inA // which operand varies
 	oneSided := true
 	for i := range x.factors {
 		p := &x.factors[i]
@@ -251,14 +250,14 @@ func (f *finder) encode(x *sum) (question, bool) {
 		}
 	}
 	flat, _ := power(sig.A, 0, false)
-	if flatA {
+	if one.inA {
 		flat, _ = power(sig.B, 0, false)
 	}
 	if oneSided {
 		for i := range x.factors {
 			p := &x.factors[i]
 			ok := false
-			if flatB {
+			if !one.inA {
 				p.a = flat
 				p.b, ok = p.bits(sig.B)
 				ok = ok && !(f.flushes && subnormal(sig.B, p.b))
@@ -284,15 +283,15 @@ func (f *finder) encode(x *sum) (question, bool) {
 	t := terms{}
 	for _, p := range x.factors {
 		k := f.lane.spans[p.span][p.slot]
-		if !oneSided || flatA {
+		if !oneSided || one.inA {
 			t.a.at = append(t.a.at, entry{k, p.a})
 		}
-		if !oneSided || flatB {
+		if !oneSided || !one.inA {
 			t.b.at = append(t.b.at, entry{k, p.b})
 		}
 	}
 	if oneSided {
-		if flatA {
+		if one.inA {
 			t.b.fill = flat
 		} else {
 			t.a.fill = flat

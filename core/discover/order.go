@@ -196,7 +196,7 @@ func (m *masks) left(answer uint64, of int, negative bool) (n int, ok bool) {
 		return 0, false
 	}
 	n = int(math.Round(v))
-	return n, near(math.Ldexp(float64(n), 0), v, m.scale) || m.scale == 1 && v == float64(n)
+	return n, near(float64(n), v, m.scale)
 }
 
 // order finds the join of some positions.
@@ -227,9 +227,6 @@ func findOrder(m *masks, positions []int) (*join, error) {
 	return result, err
 }
 
-// lost asks how many of all summands are lost when i and j meet, themselves included, for pairs of i and each j.
-func (o *orderer) lost(i int, js []int) []int { return o.pairs(i, js, nil) }
-
 // inquiry is one pair with some of the units. Units that are lost leave X as it is only where no rounding takes them off it: a
 // sum of -X and +u, rounded toward zero, is none. So an answer that is no count is asked again with units of the other sign,
 // then with the units in two halves, until each is alone.
@@ -240,19 +237,13 @@ type inquiry struct {
 	again    bool
 }
 
-// pairs asks the same for pairs (i, js[x]), or, where is is given, (is[x], js[x]).
-func (o *orderer) pairs(i int, js []int, is []int) []int {
-	first := func(x int) int {
-		if is != nil {
-			return is[x]
-		}
-		return i
-	}
+// lost asks how many of all summands are lost when is[x] and js[x] meet, themselves included, for each x.
+func (o *orderer) lost(is, js []int) []int {
 	result := make([]int, len(js))
 	var work []inquiry
 	for x := range js {
 		result[x] = 2
-		units := slices.DeleteFunc(slices.Clone(o.positions), func(l int) bool { return l == first(x) || l == js[x] })
+		units := slices.DeleteFunc(slices.Clone(o.positions), func(l int) bool { return l == is[x] || l == js[x] })
 		for part := range slices.Chunk(units, o.most) {
 			work = append(work, inquiry{pair: x, units: part, negative: o.unitNegative})
 		}
@@ -261,7 +252,7 @@ func (o *orderer) pairs(i int, js []int, is []int) []int {
 		list := make([]question, len(work))
 		for n, w := range work {
 			var ok bool
-			if list[n], ok = o.mask(first(w.pair), js[w.pair], w.units, w.negative); !ok {
+			if list[n], ok = o.mask(is[w.pair], js[w.pair], w.units, w.negative); !ok {
 				panic(inconsistent{"internal fault: a mask does not fit the format"})
 			}
 		}
@@ -277,7 +268,7 @@ func (o *orderer) pairs(i int, js []int, is []int) []int {
 			case len(w.units) == 1: // it has changed X, so they have met
 				result[w.pair]++
 			case o.odd.Add(1) > maxOdd:
-				panic(inconsistent{fmt.Sprintf("with +2^%d at %s, the same negative at %s and units of 2^%d at others, sums are no counts of units", o.big, name(first(w.pair)), name(js[w.pair]), o.unit)})
+				panic(inconsistent{fmt.Sprintf("with +2^%d at %s, the same negative at %s and units of 2^%d at others, sums are no counts of units", o.big, name(is[w.pair]), name(js[w.pair]), o.unit)})
 			default:
 				half := len(w.units) / 2
 				next = append(next, inquiry{w.pair, w.units[:half], !w.negative, false}, inquiry{w.pair, w.units[half:], !w.negative, false})
@@ -308,7 +299,7 @@ func (o *orderer) members(set []int, bound int, alike bool) []*join {
 		return leaves(set)
 	}
 	pivot := set[0]
-	times := o.lost(pivot, set[1:])
+	times := o.lost(slices.Repeat(set[:1], len(set)-1), set[1:])
 	inside := map[int][]int{}
 	var apart, order []int
 	for i, j := range set[1:] {
@@ -377,7 +368,7 @@ func (o *orderer) single(set []int, bound int, distances ...int) bool {
 			}
 		}
 	}
-	for _, t := range o.pairs(0, js, is) {
+	for _, t := range o.lost(is, js) {
 		if t != bound {
 			return false
 		}
