@@ -57,12 +57,13 @@ func Elements(f format.Format, kind string, seed uint64, n, lower int) ([]byte, 
 	layout := f.Info()
 	out := make([]byte, n*layout.Bytes)
 	for i := range n {
-		put(out[i*layout.Bytes:], layout.Bytes, r.element(&layout, kind, Word(seed, i), lower))
+		Put(out[i*layout.Bytes:], layout.Bytes, r.element(&layout, kind, Word(seed, i), lower))
 	}
 	return out, nil
 }
 
-func put(to []byte, size int, v uint64) {
+// Put writes an element of so many bytes, little endian.
+func Put(to []byte, size int, v uint64) {
 	switch size {
 	case 1:
 		to[0] = byte(v)

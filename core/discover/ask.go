@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/hawkeye-audit/hawkeye/core/cases"
 	"github.com/hawkeye-audit/hawkeye/core/gemm"
 	"github.com/hawkeye-audit/hawkeye/core/profile"
 )
@@ -223,7 +224,7 @@ func (q *asker) run(list []question, p *packing) error {
 			list[i].b.write(q.b[(at.batch*s.K*s.N+at.column)*sizeB:], s.K, s.N*sizeB, sizeB)
 		}
 		if sizeC > 0 {
-			store(q.c[((at.batch*s.M+at.row)*s.N+at.column)*sizeC:], sizeC, list[i].start)
+			cases.Put(q.c[((at.batch*s.M+at.row)*s.N+at.column)*sizeC:], sizeC, list[i].start)
 		}
 	}
 	return q.call(p.wanted())
@@ -245,11 +246,11 @@ func (q *asker) clear() {
 func (v *vector) write(to []byte, k, stride, size int) {
 	if v.fill != 0 {
 		for i := range k {
-			store(to[i*stride:], size, v.fill)
+			cases.Put(to[i*stride:], size, v.fill)
 		}
 	}
 	for _, e := range v.at {
-		store(to[e.k*stride:], size, e.bits)
+		cases.Put(to[e.k*stride:], size, e.bits)
 	}
 }
 
@@ -263,17 +264,4 @@ func load(from []byte, size int) uint64 {
 		return uint64(binary.LittleEndian.Uint32(from))
 	}
 	return binary.LittleEndian.Uint64(from)
-}
-
-func store(to []byte, size int, v uint64) {
-	switch size {
-	case 1:
-		to[0] = byte(v)
-	case 2:
-		binary.LittleEndian.PutUint16(to, uint16(v))
-	case 4:
-		binary.LittleEndian.PutUint32(to, uint32(v))
-	default:
-		binary.LittleEndian.PutUint64(to, v)
-	}
 }

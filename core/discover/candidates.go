@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hawkeye-audit/hawkeye/core/cases"
 	"github.com/hawkeye-audit/hawkeye/core/format"
 	"github.com/hawkeye-audit/hawkeye/core/gemm"
 	"github.com/hawkeye-audit/hawkeye/core/plan"
@@ -231,11 +232,11 @@ func (f *finder) wholeCall(kind string, seed uint64, rows, columns int, c addend
 				if math.IsNaN(v) || math.IsInf(v, 0) {
 					v = 0
 				}
-				store(third[i*sizeC:], sizeC, nearest(s.C, v))
+				cases.Put(third[i*sizeC:], sizeC, nearest(s.C, v))
 			}
 		case addendZeros:
 			for i := range m * n {
-				store(third[i*sizeC:], sizeC, r.Uint64N(2)<<(s.C.Info().Bits-1))
+				cases.Put(third[i*sizeC:], sizeC, r.Uint64N(2)<<(s.C.Info().Bits-1))
 			}
 		}
 		if s.Addend == AddendBias {
@@ -306,7 +307,7 @@ func (f *finder) special(kind string, seed uint64, m, n int) (a, b []byte) {
 		a, b = make([]byte, m*s.K*sizeA), make([]byte, s.K*n*sizeB)
 		one, _ := power(s.A, 0, true)
 		for i := range m * s.K {
-			store(a[i*sizeA:], sizeA, one)
+			cases.Put(a[i*sizeA:], sizeA, one)
 		}
 	case "underflow", "underflows": // products too small, negative, few or many, among zeros of both signs
 		r := rand.New(rand.NewPCG(seed, 9))
@@ -320,10 +321,10 @@ func (f *finder) special(kind string, seed uint64, m, n int) (a, b []byte) {
 			if r.IntN(s.K+1) < 2 || kind == "underflows" && (seed%2 == 0 || r.IntN(3) > 0) {
 				v = tinyA
 			}
-			store(a[i*sizeA:], sizeA, v)
+			cases.Put(a[i*sizeA:], sizeA, v)
 		}
 		for i := range s.K * n {
-			store(b[i*sizeB:], sizeB, tinyB)
+			cases.Put(b[i*sizeB:], sizeB, tinyB)
 		}
 	}
 	return a, b

@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"math/rand/v2"
 
+	"github.com/hawkeye-audit/hawkeye/core/cases"
 	"github.com/hawkeye-audit/hawkeye/core/format"
 	"github.com/hawkeye-audit/hawkeye/core/gemm"
 	"github.com/hawkeye-audit/hawkeye/core/plan"
@@ -223,11 +224,11 @@ func (f *finder) askSums(about string, s *step.Params, list []sum) (*exchange, e
 	}
 	for i, s := range kept {
 		for _, p := range s.factors {
-			store(a[(i*k+p.span*span+p.slot)*sizeA:], sizeA, p.a)
-			store(b[(i*k+p.span*span+p.slot)*sizeB:], sizeB, p.b)
+			cases.Put(a[(i*k+p.span*span+p.slot)*sizeA:], sizeA, p.a)
+			cases.Put(b[(i*k+p.span*span+p.slot)*sizeB:], sizeB, p.b)
 		}
 		if first != nil {
-			store(first[(i*n+i)*sig.C.Info().Bytes:], sig.C.Info().Bytes, s.start)
+			cases.Put(first[(i*n+i)*sig.C.Info().Bytes:], sig.C.Info().Bytes, s.start)
 		}
 		at = append(at, gemm.Position{Row: i, Column: i})
 	}

@@ -3,6 +3,7 @@ package discover
 import (
 	"context"
 
+	"github.com/hawkeye-audit/hawkeye/core/cases"
 	"github.com/hawkeye-audit/hawkeye/core/gemm"
 	"github.com/hawkeye-audit/hawkeye/core/profile"
 )
@@ -20,7 +21,7 @@ func boxOf(p *profile.Profile, s Signature) Box {
 		}
 		size := s.D.Info().Bytes
 		for i, at := range c.Wanted {
-			store(c.D[((at.Batch*s.M+at.Row)*s.N+at.Column)*size:], size, values[i])
+			cases.Put(c.D[((at.Batch*s.M+at.Row)*s.N+at.Column)*size:], size, values[i])
 		}
 		return nil
 	}

@@ -52,7 +52,7 @@ func tidy(f format.Format, x []byte) []byte {
 	}
 	keep := (uint64(1)<<i.Bits - 1) &^ (1<<i.Padding - 1)
 	for at := 0; at < len(x); at += i.Bytes {
-		store(x[at:], i.Bytes, load(x[at:], i.Bytes)&keep)
+		cases.Put(x[at:], i.Bytes, load(x[at:], i.Bytes)&keep)
 	}
 	return x
 }
@@ -123,7 +123,7 @@ func maskInputs(fa, fb format.Format, seed uint64, m, n, k int) (a, b []byte) {
 			} else {
 				v = other(fa)
 			}
-			store(a[(i*k+j)*sizeA:], sizeA, v)
+			cases.Put(a[(i*k+j)*sizeA:], sizeA, v)
 		}
 	}
 	for i := range n {
@@ -138,7 +138,7 @@ func maskInputs(fa, fb format.Format, seed uint64, m, n, k int) (a, b []byte) {
 			} else {
 				v = other(fb)
 			}
-			store(b[(j*n+i)*sizeB:], sizeB, v)
+			cases.Put(b[(j*n+i)*sizeB:], sizeB, v)
 		}
 	}
 	return tidy(fa, a), tidy(fb, b)
@@ -189,7 +189,7 @@ func elements(f format.Format, kind string, r *rand.Rand, n int) []byte {
 				}
 			}
 		}
-		store(x[at*i.Bytes:], i.Bytes, bits)
+		cases.Put(x[at*i.Bytes:], i.Bytes, bits)
 	}
 	return tidy(f, x)
 }
