@@ -391,6 +391,30 @@ func unique(list []*profile.Profile) []*profile.Profile {
 	})
 }
 
+// mainFirst orders steps so that those come first that differ in what most sums show: of several that differ only in what is
+// rare, the first, then all their seconds, and so on.
+func mainFirst(list []step.Params) []step.Params {
+	seen := map[string]int{}
+	turn := make([]int, len(list))
+	index := make([]int, len(list))
+	for i, p := range list {
+		p.Floor, p.NormalisedTerms, p.ZerosAlign, p.Overflow = nil, false, false, ""
+		p.FlushInputs, p.FlushOutputs, p.KeepNaN, p.NaNFirst, p.NaN = false, false, false, "", 0
+		text, err := json.Marshal(p)
+		if err != nil {
+			return list
+		}
+		turn[i], index[i] = seen[string(text)], i
+		seen[string(text)]++
+	}
+	slices.SortStableFunc(index, func(i, j int) int { return turn[i] - turn[j] })
+	sorted := make([]step.Params, len(list))
+	for to, i := range index {
+		sorted[to] = list[i]
+	}
+	return sorted
+}
+
 // cut bounds a list.
 func cut[T any](list []T, n int) []T { return list[:min(len(list), n)] }
 

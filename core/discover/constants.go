@@ -46,7 +46,7 @@ func (f *finder) settle(about string, list []sum, variants []step.Params) ([]ste
 	}
 	f.sums = append(f.sums, x)
 	f.tried += len(valid)
-	best, most, err := x.best(f, len(valid), func(i int) []*profile.Profile { return f.alone(valid[i]) })
+	best, most, err := x.best(f, len(valid), func(i int) []*profile.Profile { return f.alone(valid[i], x) })
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (f *finder) catalogued(found []step.Params) ([]step.Params, error) {
 	for _, x := range f.sums {
 		var kept []step.Params
 		for _, p := range rows {
-			_, n, err := x.best(f, 1, func(int) []*profile.Profile { return f.alone(p) })
+			_, n, err := x.best(f, 1, func(int) []*profile.Profile { return f.alone(p, x) })
 			if err != nil {
 				return nil, err
 			}
@@ -93,12 +93,26 @@ func (f *finder) catalogued(found []step.Params) ([]step.Params, error) {
 }
 
 // alone is a step in one accumulator, with every epilogue that differs there.
-func (f *finder) alone(v step.Params) []*profile.Profile {
+func (f *finder) alone(v step.Params, x *exchange) []*profile.Profile {
 	var list []*profile.Profile
 	for _, form := range f.forms(&v) {
 		list = append(list, f.profileOf(v, plan.Plain(), form))
+		if f.lane.merged && f.scaled() && v.Result == format.F32 && (f.q.s.D == format.F16 || f.q.s.D == format.BF16) {
+			// What is left of it may pass in the output's format to where the factors come in.
+			k, span := x.args.A.Columns, v.Span()
+			root := &plan.Tree{
+				Sum:   []*plan.Tree{{Chain: []plan.Range{{Stop: k - span}}}, {Chain: []plan.Range{{Start: k - span, Stop: k}}}},
+				Merge: &plan.Merge{Partial: f.q.s.D, Sum: format.F32},
+			}
+			list = append(list, f.profileOf(v, plan.Plan{Tree: &plan.Fixed{K: k, Root: root}}, form))
+		}
 	}
 	return list
+}
+
+// scaled tells whether sums are multiplied by something before they become the output.
+func (f *finder) scaled() bool {
+	return f.q.s.Alpha != 1 || f.q.s.Scaling != profile.ScalingNone
 }
 
 // forms are the epilogues that differ where no addend shows: alpha, if it is not 1, may be multiplied in where sums are f16,
@@ -186,12 +200,12 @@ func (f *finder) constants(base step.Params) ([]step.Params, error) {
 	if base.FlushInputs, err = f.flushed(); err != nil {
 		return nil, err
 	}
-	f.flushes = base.FlushInputs
+	f.normalOnly = true
 	variants := []step.Params{base}
 	if variants, err = f.inputs(variants); err != nil {
 		return nil, err
 	}
-	if aligned && base.Group > 1 {
+	if aligned && base.Group > 1 && len(f.lane.slots(&base)) > 1 {
 		if variants, err = f.alignment(variants); err != nil {
 			return nil, err
 		}
@@ -199,6 +213,7 @@ func (f *finder) constants(base step.Params) ([]step.Params, error) {
 	if variants, err = f.rounding(variants); err != nil {
 		return nil, err
 	}
+	f.normalOnly = base.FlushInputs
 	for _, find := range []func([]step.Params) ([]step.Params, error){f.terms, f.subnormals, f.floor, f.extremes, f.random} {
 		if variants, err = find(variants); err != nil {
 			return nil, err
@@ -319,18 +334,10 @@ func words(r format.Rounding) string {
 	return "upward"
 }
 
-// slots are members of the first group of a span.
-func slots(s *step.Params) []int {
-	if s.Span() == 1 {
-		return []int{0}
-	}
-	return s.Groups(s.Span())[0]
-}
-
 // alignment finds F and how terms are cut.
 func (f *finder) alignment(variants []step.Params) ([]step.Params, error) {
 	base := variants[0]
-	in := slots(&base)
+	in := f.lane.slots(&base)
 	big := f.masks.big
 	// X and -X, which cancel, and a power of two beside them.
 	cancelling := func(v number) sum {
@@ -406,9 +413,13 @@ func (f *finder) alignment(variants []step.Params) ([]step.Params, error) {
 		rounded = vary(rounded, roundings, func(p *step.Params, r format.Rounding) { p.PartialRounding = r })
 		all = append(all, rounded...)
 	}
+	broken := f.broken
 	found, err := f.settle("how terms are cut", list, all)
 	if err != nil || len(found) == 0 {
 		return nil, err
+	}
+	if f.hidesAlignment(&base) { // a rounding may have cut them instead: the two together, next
+		f.broken = broken
 	}
 	for i := range variants {
 		variants[i].Align = found[0].Align
@@ -417,10 +428,49 @@ func (f *finder) alignment(variants []step.Params) ([]step.Params, error) {
 	return variants, nil
 }
 
+// hidesAlignment: the accumulator is none of two products' terms, so that nothing cancels before their sum is rounded, if it
+// is.
+func (f *finder) hidesAlignment(s *step.Params) bool {
+	return (s.Kind == step.CDNA3 && !s.Interleaved || s.Kind == step.Converted) && len(f.lane.slots(s)) == 2 && f.q.s.Addend != AddendStart
+}
+
+// hidden are sums of two products that tell where terms are cut by what that does to the rounding after it: numbers about
+// halfway between two sums, a little beside it, and far below.
+func (f *finder) hidden(in []int) []sum {
+	var list []sum
+	add := func(large, m int64, e int) {
+		x := []factor{{slot: in[0], number: number{large, 0}}, {slot: in[1], number: number{m, e}}}
+		list = append(list, sum{factors: x}, sum{factors: append(slices.Clone(x), factor{span: 1, slot: in[0], number: number{-large, 0}})})
+	}
+	for _, signs := range [][2]int64{{1, 1}, {1, -1}, {-1, 1}, {-1, -1}} {
+		for d := 26; d <= 48; d++ {
+			add(signs[0], signs[1], -d)
+		}
+		for _, top := range []int{9, 10, 11, 12, 22, 23, 24, 25} {
+			for j := 1; j <= 10; j++ {
+				add(signs[0], signs[1]*(1<<j+1), -top-j)
+			}
+		}
+	}
+	return list
+}
+
+// cutBefore are steps that round the sum of their products, with terms cut anywhere about that rounding.
+func (f *finder) cutBefore(v step.Params) []step.Params {
+	var list []step.Params
+	for fraction := max(v.Fraction-3, 1); fraction <= max(v.Fraction+3, 44); fraction++ {
+		list = append(list, v)
+		list[len(list)-1].Fraction = fraction
+	}
+	list = vary(list, roundings, func(p *step.Params, r format.Rounding) { p.Align = r })
+	list = vary(list, nearestFirst, func(p *step.Params, r format.Rounding) { p.ResultRounding = r })
+	return vary(list, nearestFirst, func(p *step.Params, r format.Rounding) { p.PartialRounding = r })
+}
+
 // rounding finds the accumulator's format and how sums are rounded to it.
 func (f *finder) rounding(variants []step.Params) ([]step.Params, error) {
 	base := variants[0]
-	in := slots(&base)
+	in := f.lane.slots(&base)
 	var list []sum
 	add := func(x sum) {
 		list = append(list, x)
@@ -505,6 +555,9 @@ func (f *finder) rounding(variants []step.Params) ([]step.Params, error) {
 			}
 		}
 	}
+	if f.hidesAlignment(&base) {
+		list = append(list, f.hidden(in)...)
+	}
 	var all []step.Params
 	for _, result := range f.results() {
 		fractions := []int{0}
@@ -530,9 +583,20 @@ func (f *finder) rounding(variants []step.Params) ([]step.Params, error) {
 		case step.CDNA3:
 			some = slices.DeleteFunc(some, func(p step.Params) bool { return p.ResultFraction != 0 })
 			some = append(some, f.apart(some)...)
+			if f.hidesAlignment(&base) && result != format.F64 {
+				c := roundedFirst(variants[0])
+				c.Result = result
+				some = append(some, f.cutBefore(c)...)
+				if result == format.F16 {
+					c.Partial = format.F16
+					some = append(some, f.cutBefore(c)...)
+				}
+			}
 		case step.FMA:
+			short := slices.Clone(some)
 			some = slices.DeleteFunc(some, func(p step.Params) bool { return p.ResultFraction != 0 })
 			some = append(some, f.single(some)...)
+			some = append(some, alignedAlone(slices.DeleteFunc(short, func(p step.Params) bool { return p.ResultFraction == 0 }))...)
 		}
 		all = append(all, some...)
 	}
@@ -553,7 +617,7 @@ func (f *finder) rounding(variants []step.Params) ([]step.Params, error) {
 		f.note("accumulator", accumulatorWords(&p))
 	}
 	const most = 48
-	return found[:min(len(found), most)], nil
+	return cut(mainFirst(found), most), nil
 }
 
 func accumulatorWords(p *step.Params) string {
@@ -628,6 +692,12 @@ func (f *finder) single(variants []step.Params) []step.Params {
 			list = append(list, vary([]step.Params{c}, roundings, func(p *step.Params, r format.Rounding) { p.Partial, p.PartialRounding = format.F16, r })...)
 		}
 	}
+	return append(list, alignedAlone(variants)...)
+}
+
+// alignedAlone are steps that align one product and the accumulator.
+func alignedAlone(variants []step.Params) []step.Params {
+	var list []step.Params
 	for _, v := range variants {
 		c := v
 		c.ZeroSign = ""
@@ -648,7 +718,7 @@ func (f *finder) terms(variants []step.Params) ([]step.Params, error) {
 	if base.Fraction == 0 || base.Fraction == unbounded {
 		return variants, nil
 	}
-	in := slots(&base)
+	in := f.lane.slots(&base)
 	var list []sum
 	// 1.5·1.5 is more than 2: its leading bit is one above the exponent of its factors. Large ones too, so that what they leave
 	// is no subnormal number.
@@ -747,7 +817,7 @@ func (f *finder) floor(variants []step.Params) ([]step.Params, error) {
 	if base.Fraction == 0 || base.Fraction == unbounded {
 		return variants, nil
 	}
-	in := slots(&base)
+	in := f.lane.slots(&base)
 	s := f.q.s
 	least, _ := reach(base.Result, false) // of the results' numbers
 	lowA, _ := reach(s.A, false)
@@ -844,7 +914,7 @@ func (f *finder) floor(variants []step.Params) ([]step.Params, error) {
 // extremes finds what happens beyond the largest number, and to NaN and Inf.
 func (f *finder) extremes(variants []step.Params) ([]step.Params, error) {
 	base := variants[0]
-	in := slots(&base)
+	in := f.lane.slots(&base)
 	s := f.q.s
 	high := base.Result.Info().MaxExponent
 	var list []sum
@@ -941,7 +1011,10 @@ func (f *finder) random(variants []step.Params) ([]step.Params, error) {
 
 func (f *finder) randomSums(s *step.Params, n int) []sum {
 	r := rand.New(rand.NewPCG(f.o.Seed, 77))
-	span := s.Span()
+	if len(f.lane.spans) == 0 {
+		return nil
+	}
+	span := len(f.lane.spans[0])
 	spans := min(len(f.lane.spans), max(2, ceilDiv(6, span)), 8)
 	fa, fb := f.q.s.A, f.q.s.B
 	draw := func(to format.Format, negative bool) uint64 {

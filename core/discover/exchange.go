@@ -139,15 +139,17 @@ type sum struct {
 	start   uint64
 }
 
-// lane is where the positions of a chain are: of each span that has all its members, in order. steps counts the others too.
+// lane is where the positions of a chain are: of each span that has all its members, in order; of a chain that is shorter than
+// a span, of those spans that have the most. steps counts the others too; merged: it is added to other accumulators.
 type lane struct {
-	spans [][]int
-	steps int
+	spans  [][]int
+	steps  int
+	merged bool
 }
 
-// longest gives the accumulator of a tree with the most whole spans.
+// longest gives the accumulator of a tree with the most whole spans, or, where none has any, with the fullest.
 func longest(t *plan.Tree, s *step.Params) lane {
-	var best lane
+	var best, short lane
 	var walk func(t *plan.Tree)
 	walk = func(t *plan.Tree) {
 		if !t.Leaf() {
@@ -156,7 +158,7 @@ func longest(t *plan.Tree, s *step.Params) lane {
 			}
 			return
 		}
-		var l lane
+		var l, partial lane
 		for _, r := range t.Chain {
 			l.steps += ceilDiv(r.Len(), s.Span())
 			var span []int
@@ -166,13 +168,48 @@ func longest(t *plan.Tree, s *step.Params) lane {
 					span = nil
 				}
 			}
+			switch {
+			case len(span) == 0:
+			case len(partial.spans) > 0 && len(span) < len(partial.spans[0]):
+			case len(partial.spans) > 0 && len(span) == len(partial.spans[0]):
+				partial.spans = append(partial.spans, span)
+			default:
+				partial.spans = [][]int{span}
+			}
 		}
+		partial.steps = l.steps
 		if len(l.spans) > len(best.spans) {
 			best = l
 		}
+		if partial.fuller(&short) {
+			short = partial
+		}
 	}
 	walk(t)
+	if len(best.spans) == 0 {
+		best = short
+	}
+	best.merged = !t.Leaf()
 	return best
+}
+
+// fuller tells which of two lanes of short spans says more.
+func (l *lane) fuller(than *lane) bool {
+	if len(l.spans) == 0 || len(than.spans) == 0 {
+		return len(l.spans) > 0
+	}
+	if a, b := len(l.spans[0]), len(than.spans[0]); a != b {
+		return a > b
+	}
+	return len(l.spans) > len(than.spans)
+}
+
+// slots are members of the first group of every span.
+func (l *lane) slots(s *step.Params) []int {
+	if s.Span() == 1 || len(l.spans) == 0 {
+		return []int{0}
+	}
+	return s.Groups(len(l.spans[0]))[0]
 }
 
 // askSums asks sums in the real box and keeps them as an exchange with one accumulator alone.
@@ -202,6 +239,9 @@ func (f *finder) askSums(about string, s *step.Params, list []sum) (*exchange, e
 	// The same sums as rows of a small multiplication whose K is the spans used, and some more: a step with nothing to add may
 	// still cut its accumulator.
 	used = min(used+3, max(f.lane.steps, used))
+	if f.lane.merged && f.scaled() {
+		used++
+	}
 	n, k := len(kept), max(used, 1)*span
 	sizeA, sizeB := sig.A.Info().Bytes, sig.B.Info().Bytes
 	a, b := make([]byte, n*k*sizeA), make([]byte, n*k*sizeB) // B by columns
@@ -243,7 +283,7 @@ func (f *finder) encode(x *sum) (question, bool) {
 	oneSided := true
 	for i := range x.factors {
 		p := &x.factors[i]
-		if p.span >= len(f.lane.spans) {
+		if p.span >= len(f.lane.spans) || p.slot >= len(f.lane.spans[p.span]) {
 			return question{}, false
 		}
 		if p.given {
@@ -261,11 +301,11 @@ func (f *finder) encode(x *sum) (question, bool) {
 			if !one.inA {
 				p.a = flat
 				p.b, ok = p.bits(sig.B)
-				ok = ok && !(f.flushes && subnormal(sig.B, p.b))
+				ok = ok && !(f.normalOnly && subnormal(sig.B, p.b))
 			} else {
 				p.b = flat
 				p.a, ok = p.bits(sig.A)
-				ok = ok && !(f.flushes && subnormal(sig.A, p.a))
+				ok = ok && !(f.normalOnly && subnormal(sig.A, p.a))
 			}
 			oneSided = oneSided && ok
 		}
@@ -276,7 +316,7 @@ func (f *finder) encode(x *sum) (question, bool) {
 			if p.given {
 				continue
 			}
-			if !p.split(sig.A, sig.B) || f.flushes && (subnormal(sig.A, p.a) || subnormal(sig.B, p.b)) {
+			if !p.split(sig.A, sig.B) || f.normalOnly && (subnormal(sig.A, p.a) || subnormal(sig.B, p.b)) {
 				return question{}, false
 			}
 		}

@@ -73,8 +73,8 @@ func (m *masks) wider(at []int) (*masks, error) {
 	return w, nil
 }
 
-// finer is masks that lose units even in steps that keep many bits: fewer at once where X reaches no further.
-func (m *masks) finer(at []int) (*masks, error) {
+// finer is masks that lose units even in steps that keep so many bits: fewer at once where X reaches no further.
+func (m *masks) finer(at []int, bits int) (*masks, error) {
 	w, err := m.wider(at)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,6 @@ func (m *masks) finer(at []int) (*masks, error) {
 	if w == nil {
 		w = ptr(*m)
 	}
-	const bits = 31
 	w.most = min(w.most, 1<<min(max(w.big-w.unit-bits, 0), 10))
 	return w, nil
 }

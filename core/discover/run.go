@@ -26,17 +26,20 @@ type finder struct {
 	o     *Options
 	r     *Result
 	masks *masks
-	used  int // the k that take part: 0 to used-1
+	asked masks // those that the order was asked by before
+	used  int   // the k that take part: 0 to used-1
 	lane  lane
 	// anyNaN: the box's NaNs have bits that a profile cannot say, so that NaNs are compared as such.
-	anyNaN  bool
-	steps   []step.Params // that explain the sums of one accumulator
-	sums    []*exchange   // what the constants were found by
-	flushes bool          // subnormal operands count as zero
-	broken  string        // the first test that nothing explains
-	failed  bool          // a profile failed its certificate
-	tried   int
-	ticked  time.Time
+	anyNaN bool
+	steps  []step.Params // that explain the sums of one accumulator
+	sums   []*exchange   // what the constants were found by
+	// normalOnly: sums are asked of normal operands alone, since subnormal ones are flushed, or since it is not known yet how
+	// they are aligned.
+	normalOnly bool
+	broken     string // the first test that nothing explains
+	failed     bool   // a profile failed its certificate
+	tried      int
+	ticked     time.Time
 }
 
 // Run finds the profile of a black box. An error is the box's own, the progress callback's or the context's, or says that the
@@ -93,6 +96,10 @@ func (f *finder) note(about, answer string) {
 	f.r.Findings = append(f.r.Findings, Finding{about, answer})
 }
 
+// reachOfSteps are the fraction bits of the steps whose order masks must show: any that the first masks do, then more. Units
+// that are lost one by one are not when they come together, so that each further bit halves how many a question counts.
+var reachOfSteps = []int{0, 31, 39}
+
 func (f *finder) find() error {
 	if err := f.repeats(); err != nil {
 		return err
@@ -115,9 +122,9 @@ func (f *finder) find() error {
 		return f.r.Profile != nil || f.failed, nil // a certificate that failed is not tried for again
 	}
 	var first *Result
-	for _, fine := range bothWays {
+	for _, bits := range reachOfSteps {
 		f.r.Best, f.r.Broken, f.r.Reason = nil, "", ""
-		done, err := f.measured(fine, accept)
+		done, err := f.measured(bits, accept)
 		var odd inconsistent
 		switch {
 		case errors.As(err, &odd):
@@ -175,23 +182,24 @@ func (f *finder) integers() []*profile.Profile {
 }
 
 // measured asks for order and constants, and hands accept the profiles that they suggest, until it takes some.
-func (f *finder) measured(fine bool, accept func([]*profile.Profile) (bool, error)) (bool, error) {
+func (f *finder) measured(bits int, accept func([]*profile.Profile) (bool, error)) (bool, error) {
 	f.q.phase = "which products come back as they are"
 	var err error
 	if f.masks, err = calibrate(f.q, []int{0}); err != nil {
 		return false, err
 	}
-	if fine {
+	if bits > 0 {
 		f.q.phase = "which products come back as they are, further apart"
-		finer, err := f.masks.finer([]int{0})
+		finer, err := f.masks.finer([]int{0}, bits)
 		if err != nil {
 			return false, err
 		}
-		if finer.most == f.masks.most && finer.big == f.masks.big && finer.unit == f.masks.unit {
+		if before := f.asked; finer.most == before.most && finer.big == before.big && finer.unit == before.unit {
 			return false, nil
 		}
 		f.masks = finer
 	}
+	f.asked = *f.masks
 	if err := f.whichUsed(); err != nil {
 		return false, err
 	}
@@ -257,7 +265,7 @@ func (f *finder) explain(found []structure, accept func([]*profile.Profile) (boo
 		if err != nil {
 			return false, err
 		}
-		if steps, err = f.catalogued(steps); err != nil {
+		if steps, err = f.catalogued(mainFirst(steps)); err != nil {
 			return false, err
 		}
 		f.steps = steps
@@ -279,11 +287,9 @@ func (f *finder) explain(found []structure, accept func([]*profile.Profile) (boo
 			if candidates, err = f.combine(readings, some); err != nil {
 				return false, err
 			}
-			if f.broken == "" {
-				break
+			if f.broken != "" || len(candidates) == 0 {
+				continue
 			}
-		}
-		if f.broken == "" && len(candidates) > 0 {
 			f.note("order", alike[0].plan.Describe())
 			f.note("group", groupWords(&alike[0].step))
 			if done, err := accept(candidates); done || err != nil {
@@ -597,6 +603,10 @@ func (f *finder) settleAll(list []*profile.Profile) error {
 			if list, err = f.sift(x, list); err != nil {
 				return err
 			}
+			if f.broken != "" {
+				f.unsettled(list)
+				return nil
+			}
 		}
 		if len(list) > 0 {
 			f.note("epilogue", list[0].Epilogue.Describe())
@@ -619,11 +629,9 @@ func (f *finder) settleAll(list []*profile.Profile) error {
 		}
 	}
 	if len(list) > 0 && list[0].Step.ZeroSign != step.PositiveZero { // the likely sign first
-		slices.Reverse(all[:0])
 		all = append(append(all[:0:0], list...), all...)
 	}
 	list = unique(all)
-	var err error
 	if s.D != format.S32 {
 		for i, kind := range []string{"negative zeros", "underflows", "underflows", "underflow", "underflow", "tiny", "sparse"} {
 			for _, c := range []addendKind{addendZero, addendZeros} {
@@ -638,13 +646,17 @@ func (f *finder) settleAll(list []*profile.Profile) error {
 				if list, err = f.sift(x, list); err != nil {
 					return err
 				}
+				if f.broken != "" {
+					f.unsettled(list)
+					return nil
+				}
 			}
 		}
 	}
 	// Inputs of every kind, twice: what they show wrong may be put right by a step that the sums did not tell from the first.
 	list = cut(list, 8)
 	var history []*exchange
-	rounds := min(max(3, 192/(min(s.M, 16)*min(s.N, 16))), 16) // more of small outputs
+	rounds := min(max(3, 600/(min(s.M, 16)*min(s.N, 16))), 40) // more of small outputs
 	for round := range rounds {
 		for i, kind := range kinds {
 			c := addendRandom
@@ -670,20 +682,30 @@ func (f *finder) settleAll(list []*profile.Profile) error {
 					f.broken, list = "", repaired
 				}
 			}
+			if f.broken != "" {
+				f.unsettled(list)
+				return nil
+			}
 		}
 	}
 	if len(list) == 0 {
-		f.r.Reason = "no profile explains the answers"
+		f.unsettled(nil)
 		return nil
 	}
-	best := list[0]
+	return f.certify(list[0])
+}
+
+// unsettled notes that nothing explains all answers, and what explains most.
+func (f *finder) unsettled(list []*profile.Profile) {
+	if f.r.Reason != "" { // of a reading that was likelier
+		return
+	}
+	f.r.Reason = "no profile explains the answers"
 	if f.broken != "" {
-		f.r.Best, f.r.Broken = best, f.broken
 		f.r.Reason = "no profile explains all answers; the first test that none explains is: " + f.broken
-		return nil
 	}
-	if err = f.certify(best); err != nil {
-		return err
+	f.r.Broken = f.broken
+	if len(list) > 0 {
+		f.r.Best = list[0]
 	}
-	return nil
 }
