@@ -210,11 +210,17 @@ func (f *finder) constants(base step.Params) ([]step.Params, error) {
 			return nil, err
 		}
 	}
+	if len(variants) == 0 || f.broken != "" {
+		return variants, nil
+	}
 	if variants, err = f.rounding(variants); err != nil {
 		return nil, err
 	}
 	f.normalOnly = base.FlushInputs
 	for _, find := range []func([]step.Params) ([]step.Params, error){f.terms, f.subnormals, f.floor, f.extremes, f.random} {
+		if len(variants) == 0 || f.broken != "" { // these readings are none; others may be
+			return variants, nil
+		}
 		if variants, err = find(variants); err != nil {
 			return nil, err
 		}
@@ -892,6 +898,17 @@ func (f *finder) floor(variants []step.Params) ([]step.Params, error) {
 		return nil, err
 	}
 	if few := len(found) < len(floors); few || f.broken != broken {
+		if f.broken == broken { // with the floors of the first, and those beside them, that another rounding may have instead
+			near := map[int]bool{}
+			for _, p := range found {
+				if p.Floor != nil {
+					for d := -3; d <= 3; d++ {
+						near[*p.Floor+d] = true
+					}
+				}
+			}
+			floors = slices.DeleteFunc(floors, func(e *int) bool { return e != nil && !near[*e] })
+		}
 		f.broken = broken
 		found, err = lowest(variants)
 	} else {

@@ -276,7 +276,8 @@ func (f *finder) askSums(about string, s *step.Params, list []sum) (*exchange, e
 	return x, nil
 }
 
-// encode makes a question of a sum, of one side where that holds all its numbers, and notes the operands in it.
+// encode makes a question of a sum, of one side where that holds all its numbers, none of them subnormal, and notes the operands
+// in it.
 func (f *finder) encode(x *sum) (question, bool) {
 	sig := f.q.s
 	one := sig.oneSide(false)
@@ -301,11 +302,11 @@ func (f *finder) encode(x *sum) (question, bool) {
 			if !one.inA {
 				p.a = flat
 				p.b, ok = p.bits(sig.B)
-				ok = ok && !(f.normalOnly && subnormal(sig.B, p.b))
+				ok = ok && !subnormal(sig.B, p.b)
 			} else {
 				p.b = flat
 				p.a, ok = p.bits(sig.A)
-				ok = ok && !(f.normalOnly && subnormal(sig.A, p.a))
+				ok = ok && !subnormal(sig.A, p.a)
 			}
 			oneSided = oneSided && ok
 		}

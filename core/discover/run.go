@@ -32,12 +32,16 @@ type finder struct {
 	// anyNaN: the box's NaNs have bits that a profile cannot say, so that NaNs are compared as such.
 	anyNaN bool
 	steps  []step.Params // that explain the sums of one accumulator
-	sums   []*exchange   // what the constants were found by
+	// constantsOf keeps steps by what was asked; orders are those that were read, by which masks.
+	constantsOf map[string]stepsFound
+	orders      map[string]bool
+	sums        []*exchange // what the constants were found by
 	// normalOnly: sums are asked of normal operands alone, since subnormal ones are flushed, or since it is not known yet how
 	// they are aligned.
 	normalOnly bool
-	broken     string // the first test that nothing explains
-	failed     bool   // a profile failed its certificate
+	hard       []*exchange // that readings failed which had explained all before
+	broken     string      // the first test that nothing explains
+	failed     bool        // a profile failed its certificate
 	tried      int
 	ticked     time.Time
 }
@@ -210,6 +214,14 @@ func (f *finder) measured(bits int, accept func([]*profile.Profile) (bool, error
 	if err != nil {
 		return false, err
 	}
+	order := fmt.Sprint(read.want, f.masks.big, f.masks.unit)
+	if f.orders[order] { // the same again
+		return false, nil
+	}
+	if f.orders == nil {
+		f.orders = map[string]bool{}
+	}
+	f.orders[order] = true
 	// The simple readings first; where no constants make one of them explain the answers, those that are left.
 	any := false
 	family := func(nested bool) func() ([]structure, error) {
@@ -260,18 +272,21 @@ func (f *finder) explain(found []structure, accept func([]*profile.Profile) (boo
 		if len(f.lane.spans) == 0 { // K is less than a group
 			continue
 		}
-		f.broken, f.sums = "", nil
-		steps, err := f.constants(alike[0].step)
+		steps, err := f.stepsOf(alike[0].step)
 		if err != nil {
 			return false, err
 		}
-		if steps, err = f.catalogued(mainFirst(steps)); err != nil {
-			return false, err
+		if len(steps) == 0 || f.broken != "" {
+			if first == "" {
+				first = f.broken
+			}
+			if f.r.Best == nil && len(steps) > 0 {
+				f.r.Best = f.profileOf(steps[0], alike[0].plan, f.forms(&steps[0])[0])
+			}
+			continue
 		}
-		f.steps = steps
 		// The first step that explains the sums, then, if that explains not all, the others.
 		var candidates []*profile.Profile
-		broken := f.broken
 		readings := distinct(f.used, alike)
 		before := 0
 		for _, n := range []int{1, 6, 100} {
@@ -283,7 +298,7 @@ func (f *finder) explain(found []structure, accept func([]*profile.Profile) (boo
 			if n == 100 {
 				readings = cut(readings, 2)
 			}
-			f.broken = broken
+			f.broken = ""
 			if candidates, err = f.combine(readings, some); err != nil {
 				return false, err
 			}
@@ -305,6 +320,37 @@ func (f *finder) explain(found []structure, accept func([]*profile.Profile) (boo
 	}
 	f.broken = first
 	return false, nil
+}
+
+// stepsFound is what the constants of one kind of step, asked in one accumulator, are.
+type stepsFound struct {
+	steps  []step.Params
+	sums   []*exchange
+	broken string
+}
+
+// stepsOf finds the steps of a kind that explain the sums of one accumulator, in the order in which to try them, unless the same
+// has been asked in that accumulator before.
+func (f *finder) stepsOf(base step.Params) ([]step.Params, error) {
+	key := fmt.Sprint(base, f.lane, f.masks.big, f.masks.unit)
+	had, seen := f.constantsOf[key]
+	if !seen {
+		f.broken, f.sums = "", nil
+		steps, err := f.constants(base)
+		if err != nil {
+			return nil, err
+		}
+		if steps, err = f.catalogued(mainFirst(steps)); err != nil {
+			return nil, err
+		}
+		had = stepsFound{steps, f.sums, f.broken}
+		if f.constantsOf == nil {
+			f.constantsOf = map[string]stepsFound{}
+		}
+		f.constantsOf[key] = had
+	}
+	f.steps, f.sums, f.broken = had.steps, had.sums, had.broken
+	return had.steps, nil
 }
 
 func sameShape(a, b *step.Params) bool {
@@ -525,6 +571,9 @@ func (f *finder) combine(found []structure, steps []step.Params) ([]*profile.Pro
 		if list, err = f.sift(x, list); err != nil {
 			return nil, err
 		}
+		if f.broken != "" {
+			break
+		}
 	}
 	return cut(list, 64), nil
 }
@@ -653,8 +702,20 @@ func (f *finder) settleAll(list []*profile.Profile) error {
 			}
 		}
 	}
-	// Inputs of every kind, twice: what they show wrong may be put right by a step that the sums did not tell from the first.
+	// What has shown other readings wrong.
 	list = cut(list, 8)
+	for _, x := range f.hard {
+		var err error
+		if list, err = f.sift(x, list); err != nil {
+			return err
+		}
+		if f.broken != "" {
+			f.unsettled(list)
+			return nil
+		}
+	}
+	// Inputs of every kind, some of each: what they show wrong may be put right by a step that the sums did not tell from the
+	// first.
 	var history []*exchange
 	rounds := min(max(3, 600/(min(s.M, 16)*min(s.N, 16))), 40) // more of small outputs
 	for round := range rounds {
@@ -683,6 +744,10 @@ func (f *finder) settleAll(list []*profile.Profile) error {
 				}
 			}
 			if f.broken != "" {
+				const most = 20
+				if len(f.hard) < most {
+					f.hard = append(f.hard, x)
+				}
 				f.unsettled(list)
 				return nil
 			}

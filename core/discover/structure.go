@@ -88,8 +88,8 @@ func (s *shape) steps() []step.Params {
 		list = append(list, step.Params{Kind: step.FMA, Group: 1})
 	}
 	for _, n := range sizes {
-		if n > 1 {
-			for _, times := range []int{2, 4} {
+		for _, times := range []int{2, 4} {
+			if n > 1 && n*times%4 == 0 {
 				list = append(list, step.Params{Kind: step.Fused, Group: n, Order: step.Pairs, InstructionK: times * n})
 			}
 		}
