@@ -607,7 +607,14 @@ func (f *finder) rounding(variants []step.Params) ([]step.Params, error) {
 		all = append(all, some...)
 	}
 	if base.Kind == step.FMA || base.Kind == step.CDNA3 || f.q.s.Addend == AddendStart {
+		// Random ones show what else there is to a step, and which terms set its alignment.
 		list = append(list, f.randomSums(&base, 40)...)
+		for _, v := range all {
+			if v.Fraction != 0 && v.Fraction != unbounded {
+				v.NormalisedTerms = true
+				all = append(all, v)
+			}
+		}
 	}
 	found, err := f.settle("how sums are rounded", list, all)
 	if err != nil {

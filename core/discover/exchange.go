@@ -137,6 +137,8 @@ type factor struct {
 type sum struct {
 	factors []factor
 	start   uint64
+	// fillA and fillB are what the operands hold everywhere else.
+	fillA, fillB uint64
 }
 
 // lane is where the positions of a chain are: of each span that has all its members, in order; of a chain that is shorter than
@@ -214,7 +216,6 @@ func (l *lane) slots(s *step.Params) []int {
 
 // askSums asks sums in the real box and keeps them as an exchange with one accumulator alone.
 func (f *finder) askSums(about string, s *step.Params, list []sum) (*exchange, error) {
-	sig := f.q.s
 	span := s.Span()
 	var questions []question
 	used := 0
@@ -242,7 +243,13 @@ func (f *finder) askSums(about string, s *step.Params, list []sum) (*exchange, e
 	if f.lane.merged && f.scaled() {
 		used++
 	}
-	n, k := len(kept), max(used, 1)*span
+	return f.exchangeOf(about, kept, answers, max(used, 1)*span, func(p *factor) int { return p.span*span + p.slot }), nil
+}
+
+// exchangeOf keeps sums and their answers as a multiplication of so many k, with each product at one of them.
+func (f *finder) exchangeOf(about string, kept []sum, answers []uint64, k int, place func(*factor) int) *exchange {
+	sig := f.q.s
+	n := len(kept)
 	sizeA, sizeB := sig.A.Info().Bytes, sig.B.Info().Bytes
 	a, b := make([]byte, n*k*sizeA), make([]byte, n*k*sizeB) // B by columns
 	x := &exchange{about: about, d: sig.D, want: answers, anyNaN: f.anyNaN, anyZero: true}
@@ -263,9 +270,14 @@ func (f *finder) askSums(about string, s *step.Params, list []sum) (*exchange, e
 		args.Start = gemm.Dense(first, sig.C, 1, n, n)
 	}
 	for i, s := range kept {
+		for j := i * k; j < (i+1)*k; j++ {
+			cases.Put(a[j*sizeA:], sizeA, s.fillA)
+			cases.Put(b[j*sizeB:], sizeB, s.fillB)
+		}
 		for _, p := range s.factors {
-			cases.Put(a[(i*k+p.span*span+p.slot)*sizeA:], sizeA, p.a)
-			cases.Put(b[(i*k+p.span*span+p.slot)*sizeB:], sizeB, p.b)
+			at := i*k + place(&p)
+			cases.Put(a[at*sizeA:], sizeA, p.a)
+			cases.Put(b[at*sizeB:], sizeB, p.b)
 		}
 		if first != nil {
 			cases.Put(first[(i*n+i)*sig.C.Info().Bytes:], sig.C.Info().Bytes, s.start)
@@ -273,7 +285,7 @@ func (f *finder) askSums(about string, s *step.Params, list []sum) (*exchange, e
 		at = append(at, gemm.Position{Row: i, Column: i})
 	}
 	x.args, x.at = args, at
-	return x, nil
+	return x
 }
 
 // encode makes a question of a sum, of one side where that holds all its numbers, none of them subnormal, and notes the operands
@@ -339,6 +351,7 @@ func (f *finder) encode(x *sum) (question, bool) {
 			t.a.fill = flat
 		}
 	}
+	x.fillA, x.fillB = t.a.fill, t.b.fill
 	q := t.question()
 	q.start = x.start
 	return q, true

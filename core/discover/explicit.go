@@ -1,33 +1,81 @@
 package discover
 
 import (
+	"math/rand/v2"
 	"slices"
 
 	"github.com/hawkeye-audit/hawkeye/core/format"
 	"github.com/hawkeye-audit/hawkeye/core/plan"
+	"github.com/hawkeye-audit/hawkeye/core/profile"
 	"github.com/hawkeye-audit/hawkeye/core/step"
 )
 
-// explicit writes a join out as a summation tree: steps of whole groups become chains, meetings of two sums become merges in
-// format f. ok is false where some event is neither.
-func explicit(j *join, s *step.Params, f format.Format) (t *plan.Tree, ok bool) {
-	e := explicitly{step: s, merge: ptr(plan.In(f))}
-	t = e.tree(j)
+// explicitly writes a join out as a summation tree: steps of whole groups become chains, meetings of two sums become merges in
+// one format. Where two sums meet of which one is a step's, the join does not tell a merge from another step of the other's
+// accumulator: such events are open, and decided by choices.
+type explicitly struct {
+	join    *join
+	step    *step.Params
+	merge   *plan.Merge
+	choices map[*join]int // of open events, which of their readings; the likely one where nothing is said
+	open    []openEvent
+
+	predictor predictor
+	hashes    map[*join]uint64
+	chains    map[*join]*chainOf
+	failed    bool
+}
+
+// openEvent is an event with several readings: 0 is a merge, the others are steps. left and right are summands of its two sums.
+type openEvent struct {
+	at          *join
+	left, right int
+	readings    int
+}
+
+// chainOf is a sum read as one accumulator's: the k of its steps, in order.
+type chainOf struct {
+	spans [][]int
+	rest  *join // what it was before the last step
+	ok    bool
+	// weak: two steps with a gap between them, a chain only if others follow in the same stride.
+	weak     bool
+	readings int
+}
+
+func explicit(j *join, s *step.Params, f format.Format) *explicitly {
+	e := &explicitly{join: j, step: s, merge: ptr(plan.In(f)), choices: map[*join]int{}, hashes: map[*join]uint64{}}
+	e.predictor = predictor{step: s}
+	if s.Group > 1 || s.Span() > 1 {
+		e.predictor.groups = s.Groups(s.Span())
+	}
+	return e
+}
+
+// tree gives the tree by the choices made; ok is false where some event is neither a step nor a merge.
+func (e *explicitly) tree() (t *plan.Tree, ok bool) {
+	e.chains, e.open, e.failed = map[*join]*chainOf{}, nil, false
+	t = e.node(e.join)
 	return t, !e.failed && t != nil
 }
 
-type explicitly struct {
-	step   *step.Params
-	merge  *plan.Merge
-	failed bool
-}
-
-// tree turns a sum into a node.
-func (e *explicitly) tree(j *join) *plan.Tree {
-	if groups, ok := e.chain(j); ok {
-		return &plan.Tree{Chain: rangesOf(groups, e.step.Group)}
+// node turns a sum into a node.
+func (e *explicitly) node(j *join) *plan.Tree {
+	c := e.chain(j)
+	if c.readings > 0 && len(j.parts) == 2 {
+		e.open = append(e.open, openEvent{j, j.parts[0].least(), j.parts[1].least(), c.readings + 1})
 	}
-	if j.leaf() || len(j.parts) != 2 {
+	if c.ok && !c.weak {
+		for at := c.rest; at != nil; {
+			before := e.chain(at)
+			if before.readings > 0 && len(at.parts) == 2 {
+				e.open = append(e.open, openEvent{at, at.parts[0].least(), at.parts[1].least(), before.readings + 1})
+			}
+			at = before.rest
+		}
+		return &plan.Tree{Chain: rangesOf(c.spans, e.step.Span())}
+	}
+	if len(j.parts) != 2 {
 		e.failed = true
 		return nil
 	}
@@ -36,7 +84,7 @@ func (e *explicitly) tree(j *join) *plan.Tree {
 	if y.least() < x.least() {
 		x, y = y, x
 	}
-	left, right := e.tree(x), e.tree(y)
+	left, right := e.node(x), e.node(y)
 	if left == nil || right == nil {
 		return nil
 	}
@@ -46,94 +94,269 @@ func (e *explicitly) tree(j *join) *plan.Tree {
 	return &plan.Tree{Sum: []*plan.Tree{left, right}, Merge: e.merge}
 }
 
-// chain reads a sum as one accumulator's: groups of single summands that join it one after another.
-func (e *explicitly) chain(j *join) (groups [][]int, ok bool) {
-	for {
-		if j.leaf() {
-			if j.position == start {
-				return groups, true
-			}
-			groups = append([][]int{{j.position}}, groups...)
-			return groups, e.step.Group > 1 || even(groups)
+// chain reads a sum as one accumulator's, if it is one by the choices made.
+func (e *explicitly) chain(j *join) *chainOf {
+	if c := e.chains[j]; c != nil {
+		return c
+	}
+	var readings []chainOf
+	all := j.positions()
+	switch {
+	case len(all) == 0: // the start value
+		readings = append(readings, chainOf{ok: true})
+	case len(all) <= e.step.Span() && e.once(0, all) == e.hash(j):
+		readings = append(readings, chainOf{spans: [][]int{all}, ok: true})
+	}
+	for _, s := range e.last(j) {
+		if c := e.chain(s.rest); c.ok {
+			r := chainOf{spans: append(slices.Clone(c.spans), s.span), rest: s.rest, ok: true}
+			r.weak = len(r.spans) == 2 && !regular(r.spans) && r.spans[1][0] > r.spans[0][0]
+			readings = append(readings, r)
 		}
-		var rest *join
-		var group []int
-		for _, p := range j.parts {
-			switch {
-			case p.leaf() && p.position != start:
-				group = append(group, p.position)
-			case rest == nil:
-				rest = p
-			case e.after():
-			default:
-				return nil, false
+	}
+	c := &chainOf{}
+	if chosen, said := e.choices[j]; said {
+		if chosen > 0 && chosen <= len(readings) {
+			*c = readings[chosen-1]
+			c.weak = false
+		}
+	} else {
+		for _, r := range readings {
+			if len(j.parts) != 2 || len(r.spans) < 2 || regular(r.spans) || r.weak {
+				*c = r
+				break
 			}
 		}
-		if e.after() && rest != nil && len(j.parts) == 2 {
-			x, y := j.parts[0], j.parts[1]
-			if y.least() < x.least() {
-				x, y = y, x
-			}
-			if all, single := y.single(); single {
-				rest, group = x, all
+	}
+	c.readings = len(readings)
+	e.chains[j] = c
+	return c
+}
+
+// lastStep is a sum's last step: what it was before, and the k that the step adds.
+type lastStep struct {
+	rest *join
+	span []int
+}
+
+// last gives the ways in which the end of a sum may be a step.
+func (e *explicitly) last(j *join) []lastStep {
+	var list []lastStep
+	switch e.step.Kind {
+	case step.CDNA2, step.CDNA3, step.Converted: // the accumulator meets the sum of the products
+		if len(j.parts) != 2 {
+			return nil
+		}
+		for i, y := range j.parts {
+			all := y.positions()
+			if len(all) <= e.step.Span() && e.once(0, all) == e.hash(y) {
+				list = append(list, lastStep{j.parts[1-i], all})
 			}
 		}
-		slices.Sort(group)
-		if len(group) == 0 {
-			return nil, false
-		}
-		if rest == nil { // the first event: all of one group, or, where steps take one k, two of them
-			if e.step.Group == 1 {
-				if len(group) != 2 {
-					return nil, false
+	default: // the products of a group join it at one event, those of the step's next group at another
+		var span []int
+		for at := j; !at.leaf() && len(span) < e.step.Span(); {
+			var rest *join
+			for i, p := range at.parts {
+				if !p.leaf() || p.position == start {
+					if rest != nil {
+						return list
+					}
+					rest = at.parts[i]
 				}
-				groups = append([][]int{group[:1], group[1:]}, groups...)
-				return groups, even(groups)
 			}
-			if len(group) > e.step.Group {
-				return nil, false
+			if rest == nil { // single ones alone: any of them may be the accumulator, with one step of one product before
+				if len(at.parts) == 2 && len(span) == 0 {
+					for i, p := range at.parts {
+						list = append(list, lastStep{at.parts[1-i], []int{p.position}})
+					}
+				}
+				return list
 			}
-			return append([][]int{group}, groups...), true
+			for _, p := range at.parts {
+				if p != rest {
+					span = append(span, p.position)
+				}
+			}
+			slices.Sort(span)
+			if len(span) <= e.step.Span() && e.once(e.hash(rest), span) == e.hash(j) {
+				list = append(list, lastStep{rest, slices.Clone(span)})
+			}
+			at = rest
 		}
-		if len(group) > e.step.Group {
-			return nil, false
-		}
-		groups = append([][]int{group}, groups...)
-		if e.step.Group == 1 && !even(groups) { // rather a sum of one product that is merged
-			return nil, false
-		}
-		j = rest
 	}
+	return list
 }
 
-// after tells whether the step adds the accumulator to the sum of its products.
-func (e *explicitly) after() bool {
-	return e.step.Kind == step.CDNA3 && !e.step.Interleaved || e.step.Kind == step.Converted && e.step.InstructionK == 0
+// once is the hash of a step over some k, ascending, that adds to a sum.
+func (e *explicitly) once(sum uint64, span []int) uint64 {
+	if e.predictor.groups == nil {
+		return pair(sum, hashOf(uint64(span[0])+2), false)
+	}
+	e.predictor.span = append(e.predictor.span[:0], span...)
+	return e.predictor.step1(sum)
 }
 
-// single gives the positions of an event of single summands, or of one.
-func (j *join) single() ([]int, bool) {
-	if j.leaf() {
-		return []int{j.position}, j.position != start
+func (e *explicitly) hash(j *join) uint64 {
+	h, seen := e.hashes[j]
+	if !seen {
+		h = j.hash()
+		e.hashes[j] = h
 	}
+	return h
+}
+
+// positions are the summands of a sum, ascending, but for the start value.
+func (j *join) positions() []int {
 	var list []int
-	for _, p := range j.parts {
-		if !p.leaf() || p.position == start {
-			return nil, false
+	var walk func(j *join)
+	walk = func(j *join) {
+		if j.leaf() && j.position != start {
+			list = append(list, j.position)
 		}
-		list = append(list, p.position)
+		for _, p := range j.parts {
+			walk(p)
+		}
 	}
-	return list, true
+	walk(j)
+	slices.Sort(list)
+	return list
 }
 
-// even tells whether groups of one product are in even, ascending steps.
-func even(groups [][]int) bool {
-	for i := 2; i < len(groups); i++ {
-		if groups[i][0]-groups[i-1][0] != groups[1][0]-groups[0][0] {
+// resolve decides the open events of a tree that is written out: a large product in one of the two sums and a small one in the
+// other, all else zero, show how that event alone rounds, which a merge does in another way than a step. What gives the same
+// either way is left as it is.
+func (f *finder) resolve(r *reader, x structure, s step.Params) (structure, error) {
+	f.q.phase = "which sums are merged"
+	e := x.written
+	lane := f.lane
+	defer func() { f.lane = lane }()
+	rand := rand.New(rand.NewPCG(f.o.Seed, 53))
+	done := map[*join]bool{}
+	for {
+		var next *openEvent
+		size := 0
+		for i, o := range e.open { // the smallest first: whether a sum is one accumulator decides what may follow in it
+			if n := len(o.at.positions()); !done[o.at] && (next == nil || n < size) {
+				next, size = &e.open[i], n
+			}
+		}
+		if next == nil {
+			return x, nil
+		}
+		o := *next
+		done[o.at] = true
+		f.lane.spans = [][]int{{o.left}, {o.right}}
+		inside := o.at.positions()
+		for k := range r.k { // where a large one is taken off again, so that a narrow output shows what is left
+			if _, in := slices.BinarySearch(inside, k); !in && f.q.s.D.Info().MantissaBits < s.Result.Info().MantissaBits {
+				f.lane.spans = append(f.lane.spans, []int{k})
+				break
+			}
+		}
+		var questions []question
+		var kept []sum
+		for _, y := range meetings(f.q.s, s.Result, rand) {
+			if q, ok := f.encode(&y); ok {
+				questions, kept = append(questions, q), append(kept, y)
+			}
+		}
+		answers, err := f.q.ask(questions)
+		if err != nil {
+			return x, err
+		}
+		if len(kept) == 0 {
+			continue
+		}
+		exchange := f.exchangeOf("which sums are merged", kept, answers, f.q.s.K, func(p *factor) int { return f.lane.spans[p.span][0] })
+		as := func(list ...structure) func(i int) []*profile.Profile {
+			return func(i int) []*profile.Profile {
+				var all []*profile.Profile
+				for _, form := range f.forms(&s) {
+					all = append(all, f.profileOf(s, list[i].plan, form))
+				}
+				return all
+			}
+		}
+		if _, n, err := exchange.best(f, 1, as(x)); err != nil || n == len(kept) {
+			if err != nil {
+				return x, err
+			}
+			continue
+		}
+		was, said := e.choices[o.at]
+		readings := []structure{x}
+		choices := []int{-1}
+		for choice := range o.readings {
+			e.choices[o.at] = choice
+			if y, ok := r.explicit(e); ok {
+				readings, choices = append(readings, y), append(choices, choice)
+			}
+		}
+		best, _, err := exchange.best(f, len(readings), as(readings...))
+		if err != nil {
+			return x, err
+		}
+		x = readings[best[0]]
+		switch {
+		case best[0] > 0:
+			e.choices[o.at] = choices[best[0]]
+		case said:
+			e.choices[o.at] = was
+		default:
+			delete(e.choices, o.at)
+		}
+		e.tree() // the open events of what has been chosen
+	}
+}
+
+// meetings are sums of two products, one large and one about as small as the last digit of a format, and of random ones.
+func meetings(s *Signature, result format.Format, r *rand.Rand) []sum {
+	var list []sum
+	digits := result.Info().MantissaBits
+	for d := digits - 1; d <= digits+2; d++ {
+		for _, m := range []int64{1, 3, -1, -3} {
+			large, small := factor{number: number{1, 0}}, factor{number: number{m, -d - 1}}
+			for i := range 2 {
+				large.span, small.span = i, 1-i
+				minus := large
+				minus.m = -1
+				list = append(list, sum{factors: []factor{large, small}}, sum{factors: []factor{minus, small}})
+				again, off := large, minus
+				again.span, off.span = 2, 2
+				list = append(list, sum{factors: []factor{large, small, off}}, sum{factors: []factor{minus, small, again}})
+			}
+		}
+	}
+	random := func(f format.Format, e int) uint64 {
+		i := f.Info()
+		bits := r.Uint64()&(1<<i.MantissaBits-1) | uint64(max(i.Bias+e, 1))<<i.MantissaBits | r.Uint64N(2)<<(i.Bits-i.Padding-1)
+		return bits << i.Padding
+	}
+	for n := range 12 {
+		var factors []factor
+		for span := range 2 {
+			factors = append(factors, factor{span: span, given: true, a: random(s.A, -r.IntN(1+n)), b: random(s.B, -r.IntN(1+n))})
+		}
+		off := factors[n%2]
+		off.span, off.a = 2, off.a^1<<(s.A.Info().Bits-1)
+		list = append(list, sum{factors: factors}, sum{factors: append(slices.Clone(factors), off)})
+	}
+	return list
+}
+
+// regular tells whether the steps of a chain follow each other without a gap, or, where there are three or more, in even
+// strides.
+func regular(spans [][]int) bool {
+	gap := 0
+	for i := 1; i < len(spans); i++ {
+		d := spans[i][0] - spans[i-1][len(spans[i-1])-1]
+		if d <= 0 || i > 1 && d != gap {
 			return false
 		}
+		gap = d
 	}
-	return len(groups) < 2 || groups[1][0] > groups[0][0]
+	return gap <= 1 || len(spans) > 2
 }
 
 // rangesOf are runs of k whose groups are these. A group that is no run in even steps cannot be written so; the caller

@@ -21,14 +21,15 @@ const (
 
 // finder is one discovery.
 type finder struct {
-	ctx   context.Context
-	q     *asker
-	o     *Options
-	r     *Result
-	masks *masks
-	asked masks // those that the order was asked by before
-	used  int   // the k that take part: 0 to used-1
-	lane  lane
+	ctx     context.Context
+	q       *asker
+	o       *Options
+	r       *Result
+	masks   *masks
+	reading *reader
+	asked   masks // those that the order was asked by before
+	used    int   // the k that take part: 0 to used-1
+	lane    lane
 	// anyNaN: the box's NaNs have bits that a profile cannot say, so that NaNs are compared as such.
 	anyNaN bool
 	steps  []step.Params // that explain the sums of one accumulator
@@ -214,6 +215,7 @@ func (f *finder) measured(bits int, accept func([]*profile.Profile) (bool, error
 	if err != nil {
 		return false, err
 	}
+	f.reading = read
 	order := fmt.Sprint(read.want, f.masks.big, f.masks.unit)
 	if f.orders[order] { // the same again
 		return false, nil
@@ -284,6 +286,13 @@ func (f *finder) explain(found []structure, accept func([]*profile.Profile) (boo
 				f.r.Best = f.profileOf(steps[0], alike[0].plan, f.forms(&steps[0])[0])
 			}
 			continue
+		}
+		for i := range alike {
+			if alike[i].written != nil {
+				if alike[i], err = f.resolve(f.reading, alike[i], steps[0]); err != nil {
+					return false, err
+				}
+			}
 		}
 		// The first step that explains the sums, then, if that explains not all, the others.
 		var candidates []*profile.Profile

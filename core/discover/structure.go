@@ -13,6 +13,8 @@ type structure struct {
 	step step.Params
 	plan plan.Plan
 	tree *plan.Tree
+	// written is how the tree was written out, of one that no family has.
+	written *explicitly
 }
 
 // shape is what the events of a join look like.
@@ -194,7 +196,7 @@ func (r *reader) family(nested bool) ([]structure, error) {
 		plans(r.k, r.f, r.seen, nested, func(p plan.Plan) bool {
 			tree, err := p.Expand(r.k)
 			if tried++; err == nil && r.fits(&st, tree) {
-				found = append(found, structure{st, p, tree})
+				found = append(found, structure{step: st, plan: p, tree: tree})
 				n++
 			}
 			stop = r.tick()
@@ -238,16 +240,21 @@ func (r *reader) written() ([]structure, error) {
 	}
 	var found []structure
 	for _, st := range r.shape.steps() {
-		tree, ok := explicit(r.join, &st, r.f)
-		if !ok || !r.fits(&st, tree) {
-			continue
-		}
-		p := plan.Plan{Tree: &plan.Fixed{K: r.k, Root: tree}}
-		if p.Validate("plan") == nil {
-			found = append(found, structure{st, p, tree})
+		if x, ok := r.explicit(explicit(r.join, &st, r.f)); ok {
+			found = append(found, x)
 		}
 	}
 	return found, nil
+}
+
+// explicit gives a tree that is written out, by the choices made.
+func (r *reader) explicit(e *explicitly) (structure, bool) {
+	tree, ok := e.tree()
+	if !ok || !r.fits(e.step, tree) {
+		return structure{}, false
+	}
+	p := plan.Plan{Tree: &plan.Fixed{K: r.k, Root: tree}}
+	return structure{step: *e.step, plan: p, tree: tree, written: e}, p.Validate("plan") == nil
 }
 
 // depth is how many rules stand one inside another.
