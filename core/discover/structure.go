@@ -186,26 +186,35 @@ func (r *reader) family(nested bool) ([]structure, error) {
 		most = 20
 	}
 	const mostTried = 12000
-	var found []structure
-	var stop error
+	var steps []step.Params
 	for _, st := range r.shape.steps() {
-		if !r.shape.allows(&st) {
-			continue
-		}
-		n, tried := 0, 0
-		plans(r.k, r.f, r.seen, nested, func(p plan.Plan) bool {
-			tree, err := p.Expand(r.k)
-			if tried++; err == nil && r.fits(&st, tree) {
-				found = append(found, structure{step: st, plan: p, tree: tree})
-				n++
-			}
-			stop = r.tick()
-			return n < most && tried < mostTried && stop == nil
-		})
-		if stop != nil {
-			return nil, stop
+		if r.shape.allows(&st) {
+			steps = append(steps, st)
 		}
 	}
+	by := make([][]structure, len(steps)) // by step
+	tried := 0
+	var stop error
+	plans(r.k, r.f, r.seen, nested, func(p plan.Plan) bool {
+		tried++
+		full := 0
+		if tree, err := p.Expand(r.k); err == nil {
+			for i := range steps {
+				switch {
+				case len(by[i]) == most:
+					full++
+				case r.fits(&steps[i], tree):
+					by[i] = append(by[i], structure{step: steps[i], plan: p, tree: tree})
+				}
+			}
+		}
+		stop = r.tick()
+		return full < len(steps) && tried < mostTried && stop == nil
+	})
+	if stop != nil {
+		return nil, stop
+	}
+	found := slices.Concat(by...)
 	// Steps that hardware is known to have first, then the simpler plans.
 	rank := func(x *structure) int {
 		n := depth(&x.plan)
