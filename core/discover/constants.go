@@ -564,7 +564,7 @@ func (f *finder) rounding(variants []step.Params) ([]step.Params, error) {
 	if f.hidesAlignment(&base) {
 		list = append(list, f.hidden(in)...)
 	}
-	var all []step.Params
+	var all, rare []step.Params
 	for _, result := range f.results() {
 		fractions := []int{0}
 		if result == format.F32 {
@@ -602,7 +602,7 @@ func (f *finder) rounding(variants []step.Params) ([]step.Params, error) {
 			short := slices.Clone(some)
 			some = slices.DeleteFunc(some, func(p step.Params) bool { return p.ResultFraction != 0 })
 			some = append(some, f.single(some)...)
-			some = append(some, alignedAlone(slices.DeleteFunc(short, func(p step.Params) bool { return p.ResultFraction == 0 }))...)
+			rare = append(rare, alignedAlone(slices.DeleteFunc(short, func(p step.Params) bool { return p.ResultFraction == 0 }))...)
 		}
 		all = append(all, some...)
 	}
@@ -616,7 +616,12 @@ func (f *finder) rounding(variants []step.Params) ([]step.Params, error) {
 			}
 		}
 	}
+	broken := f.broken
 	found, err := f.settle("how sums are rounded", list, all)
+	if err == nil && f.broken != broken && len(rare) > 0 {
+		f.broken = broken
+		found, err = f.settle("how sums are rounded", list, rare)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -897,30 +902,29 @@ func (f *finder) floor(variants []step.Params) ([]step.Params, error) {
 		return f.settle("the least exponent of alignment", list, vary(vary(some, floors, func(p *step.Params, e *int) { p.Floor = e }),
 			bothWays, func(p *step.Params, is bool) { p.FlushOutputs = is }))
 	}
-	// One step first. Where most floors explain its answers, operands of these formats reach none, whatever else is still open;
-	// where few do, what is open (a rounding that only the smallest numbers show) is asked together with the floor.
+	// One step first. Where none at all explains its answers, operands of these formats reach none, whatever else is still open;
+	// else what is open (a rounding that only the smallest numbers show) is asked together with the floor.
 	broken := f.broken
 	found, err := lowest(variants[:1])
 	if err != nil {
 		return nil, err
 	}
-	if few := len(found) < len(floors); few || f.broken != broken {
-		if f.broken == broken { // with the floors of the first, and those beside them, that another rounding may have instead
-			near := map[int]bool{}
-			for _, p := range found {
-				if p.Floor != nil {
-					for d := -3; d <= 3; d++ {
-						near[*p.Floor+d] = true
-					}
-				}
-			}
-			floors = slices.DeleteFunc(floors, func(e *int) bool { return e != nil && !near[*e] })
-		}
+	reached := f.broken == broken && len(found) > 0 && !slices.ContainsFunc(found, func(p step.Params) bool { return p.Floor == nil })
+	switch {
+	case f.broken != broken: // another of the steps, with any
 		f.broken = broken
-		found, err = lowest(variants)
-	} else {
-		found = append(found, vary(variants[1:], bothWays, func(p *step.Params, is bool) { p.FlushOutputs = is })...)
+	case reached: // with the floors of the first, and those beside them, that another rounding may have instead
+		near := map[int]bool{}
+		for _, p := range found {
+			for d := -3; d <= 3; d++ {
+				near[*p.Floor+d] = true
+			}
+		}
+		floors = slices.DeleteFunc(floors, func(e *int) bool { return e != nil && !near[*e] })
+	default:
+		floors = []*int{nil}
 	}
+	found, err = lowest(variants)
 	if err != nil || len(found) == 0 {
 		return found, err
 	}

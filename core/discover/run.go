@@ -27,8 +27,9 @@ type finder struct {
 	r       *Result
 	masks   *masks
 	reading *reader
-	asked   masks // those that the order was asked by before
-	used    int   // the k that take part: 0 to used-1
+	grouped map[string]bool // what groups, by kind of step and tree, the order has been read as
+	asked   masks           // those that the order was asked by before
+	used    int             // the k that take part: 0 to used-1
 	lane    lane
 	// anyNaN: the box's NaNs have bits that a profile cannot say, so that NaNs are compared as such.
 	anyNaN bool
@@ -215,7 +216,7 @@ func (f *finder) measured(bits int, accept func([]*profile.Profile) (bool, error
 	if err != nil {
 		return false, err
 	}
-	f.reading = read
+	f.reading, f.grouped = read, nil
 	order := fmt.Sprint(read.want, f.masks.big, f.masks.unit)
 	if f.orders[order] { // the same again
 		return false, nil
@@ -270,6 +271,14 @@ func (f *finder) explain(found []structure, accept func([]*profile.Profile) (boo
 			}
 		}
 		found = others
+		same := groupsOf(&alike[0].step, alike[0].tree)
+		if f.grouped[same] { // another step that has the same groups here
+			continue
+		}
+		if f.grouped == nil {
+			f.grouped = map[string]bool{}
+		}
+		f.grouped[same] = true
 		f.lane = longest(alike[0].tree, &alike[0].step)
 		if len(f.lane.spans) == 0 { // K is less than a group
 			continue

@@ -1,7 +1,9 @@
 package discover
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hawkeye-audit/hawkeye/core/format"
 	"github.com/hawkeye-audit/hawkeye/core/plan"
@@ -121,6 +123,34 @@ func (s *shape) steps() []step.Params {
 		list = append(list, step.Params{Kind: step.CDNA2, Group: n})
 	}
 	return list
+}
+
+// groupsOf says which k a kind of step sums at once in a tree: steps that do not differ in that differ at most in the zeros with
+// which groups are filled.
+func groupsOf(s *step.Params, t *plan.Tree) string {
+	var b strings.Builder
+	fmt.Fprint(&b, s.Kind, s.Order != "" && s.Kind != step.Fused, s.Interleaved)
+	var walk func(t *plan.Tree)
+	walk = func(t *plan.Tree) {
+		for _, r := range t.Chain {
+			for at := 0; at < r.Len(); at += s.Span() {
+				for _, group := range s.Groups(min(s.Span(), r.Len()-at)) {
+					b.WriteByte('|')
+					for _, i := range group {
+						fmt.Fprint(&b, " ", r.Start+(at+i)*r.Stride())
+					}
+				}
+				b.WriteByte('/')
+			}
+		}
+		for _, child := range t.Sum {
+			b.WriteByte('(')
+			walk(child)
+		}
+		b.WriteByte(')')
+	}
+	walk(t)
+	return b.String()
 }
 
 // allows tells whether a kind of step can make such events at all.
