@@ -434,10 +434,19 @@ func (f *finder) alignment(variants []step.Params) ([]step.Params, error) {
 	return variants, nil
 }
 
-// hidesAlignment: the accumulator is none of two products' terms, so that nothing cancels before their sum is rounded, if it
-// is.
+// hidesAlignment: the accumulator is none of two products' terms, or there is but one step, so that nothing cancels before their
+// sum is rounded, if it is.
 func (f *finder) hidesAlignment(s *step.Params) bool {
-	return (s.Kind == step.CDNA3 && !s.Interleaved || s.Kind == step.Converted) && len(f.lane.slots(s)) == 2 && f.q.s.Addend != AddendStart
+	if len(f.lane.slots(s)) != 2 || f.q.s.Addend == AddendStart {
+		return false
+	}
+	switch s.Kind {
+	case step.CDNA3:
+		return !s.Interleaved
+	case step.Fused:
+		return len(f.lane.spans) == 1
+	}
+	return s.Kind == step.Converted
 }
 
 // hidden are sums of two products that tell where terms are cut by what that does to the rounding after it: numbers about
@@ -449,7 +458,7 @@ func (f *finder) hidden(in []int) []sum {
 		list = append(list, sum{factors: x}, sum{factors: append(slices.Clone(x), factor{span: 1, slot: in[0], number: number{-large, 0}})})
 	}
 	for _, signs := range [][2]int64{{1, 1}, {1, -1}, {-1, 1}, {-1, -1}} {
-		for d := 26; d <= 48; d++ {
+		for d := 8; d <= 48; d++ {
 			add(signs[0], signs[1], -d)
 		}
 		for _, top := range []int{9, 10, 11, 12, 22, 23, 24, 25} {
@@ -461,15 +470,18 @@ func (f *finder) hidden(in []int) []sum {
 	return list
 }
 
-// cutBefore are steps that round the sum of their products, with terms cut anywhere about that rounding.
+// cutBefore are steps that round the sum of their products, with terms cut anywhere before or after the digits that that keeps.
 func (f *finder) cutBefore(v step.Params) []step.Params {
 	var list []step.Params
-	for fraction := max(v.Fraction-3, 1); fraction <= max(v.Fraction+3, 44); fraction++ {
+	for fraction := max(min(v.Fraction-3, 8), 1); fraction <= max(v.Fraction+3, 44); fraction++ {
 		list = append(list, v)
 		list[len(list)-1].Fraction = fraction
 	}
 	list = vary(list, roundings, func(p *step.Params, r format.Rounding) { p.Align = r })
 	list = vary(list, nearestFirst, func(p *step.Params, r format.Rounding) { p.ResultRounding = r })
+	if v.Kind == step.Fused {
+		return list
+	}
 	return vary(list, nearestFirst, func(p *step.Params, r format.Rounding) { p.PartialRounding = r })
 }
 
@@ -575,6 +587,12 @@ func (f *finder) rounding(variants []step.Params) ([]step.Params, error) {
 		some := vary(variants, fractions, func(p *step.Params, n int) { p.Result, p.ResultFraction = result, n })
 		some = vary(some, roundings, func(p *step.Params, r format.Rounding) { p.ResultRounding = r })
 		switch base.Kind {
+		case step.Fused:
+			if f.hidesAlignment(&base) {
+				c := variants[0]
+				c.Result = result
+				some = append(some, f.cutBefore(c)...)
+			}
 		case step.Converted:
 			some = slices.DeleteFunc(some, func(p step.Params) bool { return p.ResultFraction != 0 })
 			partials := []format.Format{format.F32}
@@ -829,6 +847,18 @@ func (f *finder) subnormals(variants []step.Params) ([]step.Params, error) {
 	return found, err
 }
 
+// floors are the least exponents that an alignment may have, with none first.
+func (f *finder) floors(s *step.Params) []*int {
+	least, _ := reach(s.Result, false)
+	lowA, _ := reach(f.q.s.A, false)
+	lowB, _ := reach(f.q.s.B, false)
+	list := []*int{nil}
+	for e := least + s.Fraction - 70; e <= max(least, lowA+lowB)+s.Fraction+60; e++ {
+		list = append(list, ptr(e))
+	}
+	return list
+}
+
 // floor finds the least E.
 func (f *finder) floor(variants []step.Params) ([]step.Params, error) {
 	base := variants[0]
@@ -894,10 +924,7 @@ func (f *finder) floor(variants []step.Params) ([]step.Params, error) {
 			list = append(list, sum{factors: []factor{{slot: in[0], number: number{3, e}}, {slot: in[1], number: number{-1, e}}}})
 		}
 	}
-	floors := []*int{nil}
-	for e := least + base.Fraction - 70; e <= max(least, lowA+lowB)+base.Fraction+60; e++ {
-		floors = append(floors, ptr(e))
-	}
+	floors := f.floors(&base)
 	lowest := func(some []step.Params) ([]step.Params, error) {
 		return f.settle("the least exponent of alignment", list, vary(vary(some, floors, func(p *step.Params, e *int) { p.Floor = e }),
 			bothWays, func(p *step.Params, is bool) { p.FlushOutputs = is }))

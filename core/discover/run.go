@@ -576,6 +576,7 @@ func (f *finder) combine(found []structure, steps []step.Params) ([]*profile.Pro
 		}
 		list = slices.DeleteFunc(list, func(p *profile.Profile) bool { return p == nil })
 	}
+	var history []*exchange
 	for i, kind := range []string{"cancel", "masks", "cancel", "masks", "normal", "wide", "masks", "edges", "tiny", "faint"} {
 		rows, columns := 8, 8
 		if i == 0 {
@@ -586,8 +587,19 @@ func (f *finder) combine(found []structure, steps []step.Params) ([]*profile.Pro
 			return nil, err
 		}
 		x.anyZero = true
+		history = append(history, x)
+		tried := list
 		if list, err = f.sift(x, list); err != nil {
 			return nil, err
+		}
+		if f.broken != "" && i > 4 { // what sums of ordinary numbers have not shown
+			repaired, err := f.repair(tried, history)
+			if err != nil {
+				return nil, err
+			}
+			if len(repaired) > 0 {
+				f.broken, list = "", repaired
+			}
 		}
 		if f.broken != "" {
 			break
@@ -613,7 +625,8 @@ func (f *finder) dropping(p *profile.Profile) *profile.Profile {
 	return &c
 }
 
-// repair looks among all the steps that explain the sums of one accumulator for those that explain some exchanges as well.
+// repair looks among all the steps that explain the sums of one accumulator, and among all least exponents of alignment, for
+// those that explain some exchanges as well.
 func (f *finder) repair(list []*profile.Profile, history []*exchange) ([]*profile.Profile, error) {
 	var all []*profile.Profile
 	for _, p := range cut(list, 2) {
@@ -622,6 +635,13 @@ func (f *finder) repair(list []*profile.Profile, history []*exchange) ([]*profil
 			c.Step = v
 			c.Step.ZeroSign = p.Step.ZeroSign
 			all = append(all, &c)
+		}
+		if p.Step.Fraction != 0 && p.Step.Fraction != unbounded {
+			for _, e := range f.floors(&p.Step) {
+				c := *p
+				c.Step.Floor = e
+				all = append(all, &c)
+			}
 		}
 	}
 	all = unique(all)
@@ -700,6 +720,7 @@ func (f *finder) settleAll(list []*profile.Profile) error {
 	}
 	list = unique(all)
 	if s.D != format.S32 {
+		var zeros []*exchange
 		for i, kind := range []string{"negative zeros", "underflows", "underflows", "underflow", "underflow", "tiny", "sparse"} {
 			for _, c := range []addendKind{addendZero, addendZeros} {
 				if c == addendZeros && s.Addend == AddendNone {
@@ -710,8 +731,19 @@ func (f *finder) settleAll(list []*profile.Profile) error {
 					return err
 				}
 				x.about = "the sign of zero: " + x.about
+				zeros = append(zeros, x)
+				tried := list
 				if list, err = f.sift(x, list); err != nil {
 					return err
+				}
+				if f.broken != "" {
+					repaired, err := f.repair(tried, zeros)
+					if err != nil {
+						return err
+					}
+					if len(repaired) > 0 {
+						f.broken, list = "", repaired
+					}
 				}
 				if f.broken != "" {
 					f.unsettled(list)
