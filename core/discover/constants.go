@@ -652,7 +652,10 @@ func (f *finder) rounding(variants []step.Params) ([]step.Params, error) {
 		f.note("sums", text)
 		f.note("accumulator", accumulatorWords(&p))
 	}
-	const most = 48
+	most := 48
+	if f.hidesAlignment(&base) {
+		most = 400
+	}
 	return cut(mainFirst(found), most), nil
 }
 
