@@ -31,6 +31,26 @@ func (f *finder) profileOf(s step.Params, p plan.Plan, form profile.Form) *profi
 
 // merges are a plan with every way in which its partial sums may pass, the likely ones first: two levels of merges apart.
 func (f *finder) merges(p plan.Plan, result format.Format) []plan.Plan {
+	options := f.mergesOf(result)
+	levels := mergeLevels(&p)
+	if levels == 0 {
+		return []plan.Plan{p}
+	}
+	var list []plan.Plan
+	for _, outer := range options {
+		inner := options
+		if levels == 1 {
+			inner = options[:1]
+		}
+		for _, within := range inner {
+			list = append(list, withMerges(p, []plan.Merge{outer, within}))
+		}
+	}
+	return list
+}
+
+// mergesOf are the ways in which partial sums may pass.
+func (f *finder) mergesOf(result format.Format) []plan.Merge {
 	var options []plan.Merge
 	add := func(partial, sum format.Format) {
 		for _, zero := range bothWays {
@@ -57,21 +77,7 @@ func (f *finder) merges(p plan.Plan, result format.Format) []plan.Plan {
 			add(format.BF16, format.F32)
 		}
 	}
-	levels := mergeLevels(&p)
-	if levels == 0 {
-		return []plan.Plan{p}
-	}
-	var list []plan.Plan
-	for _, outer := range options {
-		inner := options
-		if levels == 1 {
-			inner = options[:1]
-		}
-		for _, within := range inner {
-			list = append(list, withMerges(p, []plan.Merge{outer, within}))
-		}
-	}
-	return list
+	return options
 }
 
 // mergeLevels counts the merges from the outside in.

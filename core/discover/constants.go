@@ -95,16 +95,20 @@ func (f *finder) catalogued(found []step.Params) ([]step.Params, error) {
 // alone is a step in one accumulator, with every epilogue that differs there.
 func (f *finder) alone(v step.Params, x *exchange) []*profile.Profile {
 	var list []*profile.Profile
-	for _, form := range f.forms(&v) {
-		list = append(list, f.profileOf(v, plan.Plain(), form))
-		if f.lane.merged && f.scaled() && v.Result == format.F32 && (f.q.s.D == format.F16 || f.q.s.D == format.BF16) {
-			// What is left of it may pass in the output's format to where the factors come in.
-			k, span := x.args.A.Columns, v.Span()
-			root := &plan.Tree{
-				Sum:   []*plan.Tree{{Chain: []plan.Range{{Stop: k - span}}}, {Chain: []plan.Range{{Start: k - span, Stop: k}}}},
-				Merge: &plan.Merge{Partial: f.q.s.D, Sum: format.F32},
+	plans := []plan.Plan{plan.Plain()}
+	if x.apart { // what is left of it passes to the other accumulator in some format
+		k := x.args.A.Columns
+		plans = nil
+		for _, merge := range f.mergesOf(v.Result) {
+			if merge.FromZero {
+				root := &plan.Tree{Sum: []*plan.Tree{{Chain: []plan.Range{{Stop: k - 1}}}, {Chain: []plan.Range{{Start: k - 1, Stop: k}}}}, Merge: &merge}
+				plans = append(plans, plan.Plan{Tree: &plan.Fixed{K: k, Root: root}})
 			}
-			list = append(list, f.profileOf(v, plan.Plan{Tree: &plan.Fixed{K: k, Root: root}}, form))
+		}
+	}
+	for _, form := range f.forms(&v) {
+		for _, p := range plans {
+			list = append(list, f.profileOf(v, p, form))
 		}
 	}
 	return list
@@ -135,17 +139,29 @@ func (f *finder) forms(s *step.Params) []profile.Form {
 	return list
 }
 
-// vary makes one step of each variant and change.
+// vary makes one step of each variant and change, without those that are the same.
 func vary[T any](variants []step.Params, values []T, set func(*step.Params, T)) []step.Params {
 	var list []step.Params
+	seen := map[step.Params]bool{}
 	for _, v := range variants {
 		for _, value := range values {
 			changed := v
 			set(&changed, value)
-			list = append(list, changed)
+			if !seen[changed] {
+				seen[changed] = true
+				list = append(list, changed)
+			}
 		}
 	}
 	return list
+}
+
+// maybeFlushed are variants with their results' subnormal numbers kept and flushed, where sums of ordinary numbers may be such.
+func maybeFlushed(variants []step.Params) []step.Params {
+	if len(variants) == 0 || variants[0].Result != format.F16 {
+		return variants
+	}
+	return vary(variants, bothWays, func(p *step.Params, is bool) { p.FlushOutputs = is })
 }
 
 var bothWays = []bool{false, true}
@@ -470,6 +486,31 @@ func (f *finder) hidden(in []int) []sum {
 	return list
 }
 
+// shown are sums in a short accumulator whose digits the output would hide, with the first product taken off again in another
+// accumulator.
+func (f *finder) shown(list []sum) []sum {
+	if len(f.lane.spans) > 2 || f.lane.outside < 0 || f.q.s.D.Info().MantissaBits >= f.results()[0].Info().MantissaBits {
+		return nil
+	}
+	var more []sum
+	for _, x := range list {
+		first := x.factors[0]
+		if first.given || first.e != 0 {
+			continue
+		}
+		n := int64(0)
+		for _, p := range x.factors {
+			if p.e == 0 && !p.given {
+				n += p.m
+			}
+		}
+		if n != 0 && len(x.factors) > 1 {
+			more = append(more, sum{start: x.start, factors: append(slices.Clone(x.factors), factor{span: elsewhere, number: number{-n, 0}})})
+		}
+	}
+	return more
+}
+
 // cutBefore are steps that round the sum of their products, with terms cut anywhere before or after the digits that that keeps.
 func (f *finder) cutBefore(v step.Params) []step.Params {
 	var list []step.Params
@@ -576,6 +617,7 @@ func (f *finder) rounding(variants []step.Params) ([]step.Params, error) {
 	if f.hidesAlignment(&base) {
 		list = append(list, f.hidden(in)...)
 	}
+	list = append(list, f.shown(list)...)
 	var all, rare []step.Params
 	for _, result := range f.results() {
 		fractions := []int{0}
@@ -622,7 +664,7 @@ func (f *finder) rounding(variants []step.Params) ([]step.Params, error) {
 			some = append(some, f.single(some)...)
 			rare = append(rare, alignedAlone(slices.DeleteFunc(short, func(p step.Params) bool { return p.ResultFraction == 0 }))...)
 		}
-		all = append(all, some...)
+		all = append(all, maybeFlushed(some)...)
 	}
 	if base.Kind == step.FMA || base.Kind == step.CDNA3 || f.q.s.Addend == AddendStart {
 		// Random ones show what else there is to a step, and which terms set its alignment.
@@ -798,7 +840,7 @@ func (f *finder) terms(variants []step.Params) ([]step.Params, error) {
 			list = append(list, sum{factors: []factor{{slot: in[0], given: true, a: huge, b: 0}, p}})
 		}
 	}
-	return f.settle("which terms set the alignment", list, vary(vary(variants, bothWays, func(p *step.Params, is bool) { p.NormalisedTerms = is }),
+	return f.settle("which terms set the alignment", list, vary(vary(maybeFlushed(variants), bothWays, func(p *step.Params, is bool) { p.NormalisedTerms = is }),
 		bothWays, func(p *step.Params, is bool) { p.ZerosAlign = is }))
 }
 
@@ -921,7 +963,7 @@ func (f *finder) floor(variants []step.Params) ([]step.Params, error) {
 			break
 		}
 	}
-	for e := max(least, lowA+lowB); e <= max(least, lowA+lowB)+100; e++ {
+	for e := max(least, lowA+lowB); e <= min(max(least, lowA+lowB)+100, base.Result.Info().MaxExponent-2); e++ {
 		list = append(list, sum{factors: []factor{{slot: in[0], number: number{1, e}}}})
 		if len(in) > 1 {
 			list = append(list, sum{factors: []factor{{slot: in[0], number: number{3, e}}, {slot: in[1], number: number{-1, e}}}})
@@ -943,6 +985,8 @@ func (f *finder) floor(variants []step.Params) ([]step.Params, error) {
 	switch {
 	case f.broken != broken: // another of the steps, with any
 		f.broken = broken
+		const most = 64
+		variants = cut(mainFirst(variants), most)
 	case reached: // with the floors of the first, and those beside them, that another rounding may have instead
 		near := map[int]bool{}
 		for _, p := range found {

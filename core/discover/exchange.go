@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/hawkeye-audit/hawkeye/core/cases"
 	"github.com/hawkeye-audit/hawkeye/core/format"
@@ -24,10 +25,12 @@ type exchange struct {
 	anyNaN bool
 	// anyZero: zeros are equal whatever their signs, which are looked at last.
 	anyZero bool
+	// apart: the last k is another accumulator's, which is added at the end.
+	apart bool
 }
 
 // stages are how many questions profiles are held against at once: most fail the first few.
-var stages = []int{6, 30, 1 << 30}
+var stages = []int{6, 24, 70, 200, 600, 1 << 30}
 
 // best gives those of many profiles that give most answers, and how many these give. It is done in stages: what gives fewer
 // of the first answers than another is not asked the rest. profile gives candidate i in its several forms.
@@ -142,12 +145,17 @@ type sum struct {
 }
 
 // lane is where the positions of a chain are: of each span that has all its members, in order; of a chain that is shorter than
-// a span, of those spans that have the most. steps counts the others too; merged: it is added to other accumulators.
+// a span, of those spans that have the most. steps counts the others too; merged: it is added to other accumulators, of which
+// one has the k outside.
 type lane struct {
-	spans  [][]int
-	steps  int
-	merged bool
+	spans   [][]int
+	steps   int
+	merged  bool
+	outside int
 }
+
+// elsewhere is the span of a product in another accumulator.
+const elsewhere = 1 << 20
 
 // longest gives the accumulator of a tree with the most whole spans, or, where none has any, with the fullest.
 func longest(t *plan.Tree, s *step.Params) lane {
@@ -192,7 +200,37 @@ func longest(t *plan.Tree, s *step.Params) lane {
 		best = short
 	}
 	best.merged = !t.Leaf()
+	best.outside = -1
+	walkLeaves(t, func(chain []plan.Range) {
+		if best.outside < 0 && len(chain) > 0 && len(best.spans) > 0 && !slices.ContainsFunc(chain, func(r plan.Range) bool { return has(r, best.spans[0][0]) }) {
+			best.outside = chain[0].Start
+		}
+	})
 	return best
+}
+
+func has(r plan.Range, k int) bool {
+	return k >= r.Start && k < r.Stop && (k-r.Start)%r.Stride() == 0
+}
+
+func walkLeaves(t *plan.Tree, f func([]plan.Range)) {
+	if t.Leaf() {
+		f(t.Chain)
+	}
+	for _, child := range t.Sum {
+		walkLeaves(child, f)
+	}
+}
+
+// at is the k of a product, -1 for none.
+func (l *lane) at(p *factor) int {
+	switch {
+	case p.span == elsewhere:
+		return l.outside
+	case p.span >= len(l.spans) || p.slot >= len(l.spans[p.span]):
+		return -1
+	}
+	return l.spans[p.span][p.slot]
 }
 
 // fuller tells which of two lanes of short spans says more.
@@ -218,7 +256,7 @@ func (l *lane) slots(s *step.Params) []int {
 func (f *finder) askSums(about string, s *step.Params, list []sum) (*exchange, error) {
 	span := s.Span()
 	var questions []question
-	used := 0
+	used, apart := 0, f.scaled() && f.lane.merged && f.q.s.D.Info().MantissaBits < format.F32.Info().MantissaBits
 	var kept []sum
 	for _, x := range list {
 		q, ok := f.encode(&x)
@@ -226,7 +264,11 @@ func (f *finder) askSums(about string, s *step.Params, list []sum) (*exchange, e
 			continue
 		}
 		for _, p := range x.factors {
-			used = max(used, p.span+1)
+			if p.span == elsewhere {
+				apart = true
+			} else {
+				used = max(used, p.span+1)
+			}
 		}
 		questions, kept = append(questions, q), append(kept, x)
 	}
@@ -240,10 +282,19 @@ func (f *finder) askSums(about string, s *step.Params, list []sum) (*exchange, e
 	// The same sums as rows of a small multiplication whose K is the spans used, and some more: a step with nothing to add may
 	// still cut its accumulator.
 	used = min(used+3, max(f.lane.steps, used))
-	if f.lane.merged && f.scaled() {
-		used++
+	k := max(used, 1) * span
+	place := func(p *factor) int { return p.span*span + p.slot }
+	if !apart {
+		return f.exchangeOf(about, kept, answers, k, place), nil
 	}
-	return f.exchangeOf(about, kept, answers, max(used, 1)*span, func(p *factor) int { return p.span*span + p.slot }), nil
+	x := f.exchangeOf(about, kept, answers, k+1, func(p *factor) int {
+		if p.span == elsewhere {
+			return k
+		}
+		return place(p)
+	})
+	x.apart = true
+	return x, nil
 }
 
 // exchangeOf keeps sums and their answers as a multiplication of so many k, with each product at one of them.
@@ -296,7 +347,7 @@ func (f *finder) encode(x *sum) (question, bool) {
 	oneSided := true
 	for i := range x.factors {
 		p := &x.factors[i]
-		if p.span >= len(f.lane.spans) || p.slot >= len(f.lane.spans[p.span]) {
+		if f.lane.at(p) < 0 {
 			return question{}, false
 		}
 		if p.given {
@@ -336,7 +387,7 @@ func (f *finder) encode(x *sum) (question, bool) {
 	}
 	t := terms{}
 	for _, p := range x.factors {
-		k := f.lane.spans[p.span][p.slot]
+		k := f.lane.at(&p)
 		if !oneSided || one.inA {
 			t.a.at = append(t.a.at, entry{k, p.a})
 		}

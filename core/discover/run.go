@@ -638,11 +638,16 @@ func (f *finder) repair(list []*profile.Profile, history []*exchange) ([]*profil
 		}
 		if p.Step.Fraction != 0 && p.Step.Fraction != unbounded {
 			for _, e := range f.floors(&p.Step) {
-				c := *p
-				c.Step.Floor = e
-				all = append(all, &c)
+				for _, r := range roundings { // that may show only together
+					c := *p
+					c.Step.Floor, c.Step.ResultRounding = e, r
+					all = append(all, &c)
+				}
 			}
 		}
+	}
+	for _, p := range cut(list, 8) {
+		all = append(all, cutFarther(p)...)
 	}
 	all = unique(all)
 	broken := f.broken
@@ -658,6 +663,25 @@ func (f *finder) repair(list []*profile.Profile, history []*exchange) ([]*profil
 		}
 	}
 	return all, nil
+}
+
+// cutFarther are profiles whose groups are summed without error but for terms farther apart than those that masks have: of
+// operands whose range ends about there.
+func cutFarther(p *profile.Profile) []*profile.Profile {
+	if p.Step.Kind != step.Exact || p.Step.Group < 2 {
+		return nil
+	}
+	var list []*profile.Profile
+	for fraction := 18; fraction <= 44; fraction++ {
+		for _, align := range roundings {
+			c := *p
+			c.Step.Kind, c.Step.Fraction, c.Step.Align = step.Fused, fraction, align
+			after := c
+			after.Step.Kind, after.Step.SumFraction, after.Step.AccumulatorFraction, after.Step.JoinAlign = step.CDNA3, unbounded, unbounded, format.TowardZero
+			list = append(list, &c, &after)
+		}
+	}
+	return list
 }
 
 // settleAll sifts candidates by addends, zeros and inputs of every kind, and certifies the first that is left.
