@@ -24,10 +24,15 @@ func (f *finder) settle(about string, list []sum, variants []step.Params) ([]ste
 	if len(variants) == 0 || len(list) == 0 {
 		return variants, nil
 	}
-	// A call of an output of few rows or columns answers few questions: then some of them must do, and inputs of all kinds later
-	// tell what they leave open.
+	// A call of an output of few rows or columns answers few questions, and many steps take long to be held against many: then
+	// some of them must do, and inputs of all kinds later tell what they leave open.
+	some := len(list)
 	if s := f.q.s; min(s.M, s.N)*s.Batch < 2 {
-		const some = 400
+		some = 400
+	} else if len(variants) > 4000 {
+		some = 600
+	}
+	if some < len(list) {
 		var kept []sum
 		for _, i := range cut(spread(len(list)), some) {
 			kept = append(kept, list[i])

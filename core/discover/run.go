@@ -636,6 +636,8 @@ func (f *finder) repair(list []*profile.Profile, history []*exchange) ([]*profil
 			c.Step.ZeroSign = p.Step.ZeroSign
 			all = append(all, &c)
 		}
+	}
+	for _, p := range cut(list, 1) {
 		if p.Step.Fraction != 0 && p.Step.Fraction != unbounded {
 			for _, e := range f.floors(&p.Step) {
 				for _, r := range roundings { // that may show only together
@@ -649,7 +651,7 @@ func (f *finder) repair(list []*profile.Profile, history []*exchange) ([]*profil
 	for _, p := range cut(list, 8) {
 		all = append(all, cutFarther(p)...)
 	}
-	all = unique(all)
+	all = unique(signed(all)) // the signs that were found may be another step's
 	broken := f.broken
 	for i := len(history) - 1; i >= 0 && len(all) > 0; i-- {
 		f.broken = ""
@@ -663,6 +665,21 @@ func (f *finder) repair(list []*profile.Profile, history []*exchange) ([]*profil
 		}
 	}
 	return all, nil
+}
+
+// signed are profiles with each sign of zero, their own first.
+func signed(list []*profile.Profile) []*profile.Profile {
+	all := slices.Clone(list)
+	for _, sign := range []step.ZeroSign{step.PositiveZero, step.SumZero, step.IEEEZero} {
+		for _, p := range list {
+			if p.Step.Kind != step.Integer {
+				c := *p
+				c.Step.ZeroSign = sign
+				all = append(all, &c)
+			}
+		}
+	}
+	return all
 }
 
 // cutFarther are profiles whose groups are summed without error but for terms farther apart than those that masks have: of
@@ -724,27 +741,17 @@ func (f *finder) settleAll(list []*profile.Profile) error {
 		}
 	}
 	// Zeros: what signs they have.
-	var all []*profile.Profile
-	for _, sign := range []step.ZeroSign{step.PositiveZero, step.SumZero, step.IEEEZero} {
+	all := signed(list)
+	if s.Addend == AddendNone && s.Alpha != 1 {
 		for _, p := range list {
-			c := *p
-			if c.Step.Kind != step.Integer {
-				c.Step.ZeroSign = sign
-			}
-			all = append(all, &c)
-			if sign == p.Step.ZeroSign && s.Addend == AddendNone && s.Alpha != 1 {
-				plus := c
-				plus.Epilogue.PlusZero = true
-				all = append(all, &plus)
-			}
+			plus := *p
+			plus.Epilogue.PlusZero = true
+			all = append(all, &plus)
 		}
 	}
-	if len(list) > 0 && list[0].Step.ZeroSign != step.PositiveZero { // the likely sign first
-		all = append(append(all[:0:0], list...), all...)
-	}
 	list = unique(all)
+	var history []*exchange
 	if s.D != format.S32 {
-		var zeros []*exchange
 		for i, kind := range []string{"negative zeros", "underflows", "underflows", "underflow", "underflow", "tiny", "sparse"} {
 			for _, c := range []addendKind{addendZero, addendZeros} {
 				if c == addendZeros && s.Addend == AddendNone {
@@ -755,13 +762,13 @@ func (f *finder) settleAll(list []*profile.Profile) error {
 					return err
 				}
 				x.about = "the sign of zero: " + x.about
-				zeros = append(zeros, x)
+				history = append(history, x)
 				tried := list
 				if list, err = f.sift(x, list); err != nil {
 					return err
 				}
 				if f.broken != "" {
-					repaired, err := f.repair(tried, zeros)
+					repaired, err := f.repair(tried, history)
 					if err != nil {
 						return err
 					}
@@ -790,7 +797,6 @@ func (f *finder) settleAll(list []*profile.Profile) error {
 	}
 	// Inputs of every kind, some of each: what they show wrong may be put right by a step that the sums did not tell from the
 	// first.
-	var history []*exchange
 	rounds := min(max(3, 600/(min(s.M, 16)*min(s.N, 16))), 40) // more of small outputs
 	for round := range rounds {
 		for i, kind := range kinds {
