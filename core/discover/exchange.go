@@ -35,6 +35,11 @@ var stages = []int{6, 24, 70, 200, 600, 1 << 30}
 // best gives those of many profiles that give most answers, and how many these give. It is done in stages: what gives fewer
 // of the first answers than another is not asked the rest. profile gives candidate i in its several forms.
 func (x *exchange) best(f *finder, n int, profiles func(i int) []*profile.Profile) (best []int, answers int, err error) {
+	return x.search(f, n, profiles, false)
+}
+
+// search is best; strict: what misses one answer is asked no more.
+func (x *exchange) search(f *finder, n int, profiles func(i int) []*profile.Profile, strict bool) (best []int, answers int, err error) {
 	for i := range n {
 		best = append(best, i)
 	}
@@ -81,11 +86,14 @@ func (x *exchange) best(f *finder, n int, profiles func(i int) []*profile.Profil
 		}
 		kept := best[:0]
 		for _, i := range best {
-			if score[i] == most {
+			if score[i] == most && (most == to || !strict) {
 				kept = append(kept, i)
 			}
 		}
 		best, answers, from = kept, most, to
+		if len(best) == 0 {
+			break
+		}
 	}
 	return best, answers, nil
 }

@@ -652,16 +652,20 @@ func (f *finder) repair(list []*profile.Profile, history []*exchange) ([]*profil
 		all = append(all, cutFarther(p)...)
 	}
 	all = unique(signed(all)) // the signs that were found may be another step's
-	broken := f.broken
+	f.tried += len(all)
 	for i := len(history) - 1; i >= 0 && len(all) > 0; i-- {
-		f.broken = ""
-		var err error
-		if all, err = f.sift(history[i], all); err != nil {
+		kept, _, err := history[i].search(f, len(all), func(i int) []*profile.Profile { return all[i : i+1] }, true)
+		if err != nil {
 			return nil, err
 		}
-		if f.broken != "" {
-			f.broken = broken
-			return nil, nil
+		left := make([]*profile.Profile, len(kept))
+		for to, at := range kept {
+			left[to] = all[at]
+		}
+		all = left
+		// Those that explain what the others did not are few, or much the same.
+		if asked := len(history) - i; asked <= 3 {
+			all = cut(all, []int{200, 64, 24}[asked-1])
 		}
 	}
 	return all, nil
