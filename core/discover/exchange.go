@@ -178,7 +178,7 @@ func longest(t *plan.Tree, s *step.Params) lane {
 		}
 		var l, partial lane
 		for _, r := range t.Chain {
-			l.steps += ceilDiv(r.Len(), s.Span())
+			l.steps += ceilDiv(r.Len()+r.Pad, s.Span())
 			var span []int
 			for k := r.Start; k < r.Stop && len(l.spans) < 64; k += r.Stride() {
 				if span = append(span, k); len(span) == s.Span() {

@@ -256,7 +256,13 @@ func (f *finder) resolve(r *reader, x structure, s step.Params) (structure, erro
 		}
 		var questions []question
 		var kept []sum
-		for _, y := range meetings(f.q.s, s.Result, rand) {
+		list := meetings(f.q.s, s.Result, rand)
+		if min(f.q.s.M, f.q.s.N)*f.q.s.Batch < 2 { // one call a few questions
+			const some = 40
+			rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+			list = cut(list, some)
+		}
+		for _, y := range list {
 			if q, ok := f.encode(&y); ok {
 				questions, kept = append(questions, q), append(kept, y)
 			}

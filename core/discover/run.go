@@ -279,64 +279,82 @@ func (f *finder) explain(found []structure, accept func([]*profile.Profile) (boo
 			f.grouped = map[string]bool{}
 		}
 		f.grouped[same] = true
-		f.lane = longest(alike[0].tree, &alike[0].step)
-		if len(f.lane.spans) == 0 { // K is less than a group
+		l := longest(alike[0].tree, &alike[0].step)
+		if len(l.spans) == 0 { // K is less than a group
 			continue
 		}
-		steps, err := f.stepsOf(alike[0].step)
-		if err != nil {
-			return false, err
-		}
-		if len(steps) == 0 || f.broken != "" {
-			if first == "" {
-				first = f.broken
-			}
-			if f.r.Best == nil && len(steps) > 0 {
-				f.r.Best = f.profileOf(steps[0], alike[0].plan, f.forms(&steps[0])[0])
-			}
-			continue
-		}
-		for i := range alike {
-			if alike[i].written != nil {
-				if alike[i], err = f.resolve(f.reading, alike[i], steps[0]); err != nil {
-					return false, err
-				}
-			}
-		}
-		// The first step that explains the sums, then, if that explains not all, the others.
-		var candidates []*profile.Profile
-		readings := distinct(f.used, alike)
-		before := 0
-		for _, n := range []int{1, 6, 100} {
-			some := cut(steps, n)
-			if len(some) == before {
-				break
-			}
-			before = len(some)
-			if n == 100 {
-				readings = cut(readings, 2)
-			}
-			f.broken = ""
-			if candidates, err = f.combine(readings, some); err != nil {
-				return false, err
-			}
-			if f.broken != "" || len(candidates) == 0 {
-				continue
-			}
-			f.note("order", alike[0].plan.Describe())
-			f.note("group", groupWords(&alike[0].step))
-			if done, err := accept(candidates); done || err != nil {
-				return done, err
-			}
+		done, err := f.explainIn(l, alike, accept)
+		if done || err != nil {
+			return done, err
 		}
 		if first == "" {
 			first = f.broken
 		}
-		if f.r.Best == nil && len(candidates) > 0 {
-			f.r.Best = candidates[0]
+		// The same with the zeros of a padded tile after it, which cut an accumulator where steps keep fewer bits than it has.
+		padded := slices.IndexFunc(alike, func(x structure) bool { return longest(x.tree, &x.step).steps > l.steps })
+		if padded < 0 || !slices.ContainsFunc(f.steps, func(p step.Params) bool {
+			return p.ResultFraction > 0 || p.Fraction > 0 && p.Fraction < p.Result.Info().MantissaBits
+		}) {
+			continue
+		}
+		l = longest(alike[padded].tree, &alike[padded].step)
+		if done, err := f.explainIn(l, append(slices.Clone(alike[padded:]), alike[:padded]...), accept); done || err != nil {
+			return done, err
 		}
 	}
 	f.broken = first
+	return false, nil
+}
+
+// explainIn finds the constants of structures of one kind of step by the sums of one accumulator.
+func (f *finder) explainIn(l lane, alike []structure, accept func([]*profile.Profile) (bool, error)) (bool, error) {
+	f.lane = l
+	steps, err := f.stepsOf(alike[0].step)
+	if err != nil {
+		return false, err
+	}
+	if len(steps) == 0 || f.broken != "" {
+		if f.r.Best == nil && len(steps) > 0 {
+			f.r.Best = f.profileOf(steps[0], alike[0].plan, f.forms(&steps[0])[0])
+		}
+		return false, nil
+	}
+	for i := range alike {
+		if alike[i].written != nil {
+			if alike[i], err = f.resolve(f.reading, alike[i], steps[0]); err != nil {
+				return false, err
+			}
+		}
+	}
+	// The first step that explains the sums, then, if that explains not all, the others.
+	var candidates []*profile.Profile
+	readings := distinct(f.used, alike)
+	before := 0
+	for _, n := range []int{1, 6, 100} {
+		some := cut(steps, n)
+		if len(some) == before {
+			break
+		}
+		before = len(some)
+		if n == 100 {
+			readings = cut(readings, 2)
+		}
+		f.broken = ""
+		if candidates, err = f.combine(readings, some); err != nil {
+			return false, err
+		}
+		if f.broken != "" || len(candidates) == 0 {
+			continue
+		}
+		f.note("order", alike[0].plan.Describe())
+		f.note("group", groupWords(&alike[0].step))
+		if done, err := accept(candidates); done || err != nil {
+			return done, err
+		}
+	}
+	if f.r.Best == nil && len(candidates) > 0 {
+		f.r.Best = candidates[0]
+	}
 	return false, nil
 }
 
@@ -652,6 +670,11 @@ func (f *finder) repair(list []*profile.Profile, history []*exchange) ([]*profil
 		all = append(all, cutFarther(p)...)
 	}
 	all = unique(signed(all)) // the signs that were found may be another step's
+	return f.explaining(all, history)
+}
+
+// explaining gives those profiles that explain some exchanges, the last first.
+func (f *finder) explaining(all []*profile.Profile, history []*exchange) ([]*profile.Profile, error) {
 	f.tried += len(all)
 	for i := len(history) - 1; i >= 0 && len(all) > 0; i-- {
 		kept, _, err := history[i].search(f, len(all), func(i int) []*profile.Profile { return all[i : i+1] }, true)
@@ -801,7 +824,7 @@ func (f *finder) settleAll(list []*profile.Profile) error {
 	}
 	// Inputs of every kind, some of each: what they show wrong may be put right by a step that the sums did not tell from the
 	// first.
-	rounds := min(max(3, 600/(min(s.M, 16)*min(s.N, 16))), 40) // more of small outputs
+	rounds := min(max(8, 600/(min(s.M, 16)*min(s.N, 16))), 40) // more of small outputs
 	for round := range rounds {
 		for i, kind := range kinds {
 			c := addendRandom
@@ -813,13 +836,21 @@ func (f *finder) settleAll(list []*profile.Profile) error {
 				return err
 			}
 			history = append(history, x)
-			broken := f.broken
 			tried := list
+			if round >= 3 { // the first one alone from now on
+				list = list[:1]
+			}
 			if list, err = f.sift(x, list); err != nil {
 				return err
 			}
-			if f.broken != "" && broken == "" {
-				repaired, err := f.repair(tried, history)
+			switch {
+			case f.broken == "" && round >= 3:
+				list = tried
+			case f.broken != "":
+				repaired, err := f.explaining(tried, history)
+				if err == nil && len(repaired) == 0 {
+					repaired, err = f.repair(tried, history)
+				}
 				if err != nil {
 					return err
 				}

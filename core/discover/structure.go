@@ -103,6 +103,9 @@ func (s *shape) steps() []step.Params {
 			list = append(list, step.Params{Kind: step.Fused, Group: instruction / 2, Order: step.Pairs, InstructionK: instruction})
 		}
 	}
+	if !s.exact && len(sizes) > 0 && slices.Max(sizes) == 2 { // of two, nothing tells yet whether they are summed without error
+		list = append(list, step.Params{Kind: step.Exact, Group: 2})
+	}
 	if !s.sums {
 		return list
 	}
