@@ -104,7 +104,11 @@ func (f *finder) alone(v step.Params, x *exchange) []*profile.Profile {
 	if x.apart { // what is left of it passes to the other accumulator in some format
 		k := x.args.A.Columns
 		plans = nil
-		for _, merge := range f.mergesOf(v.Result) {
+		merges := f.mergesOf(v.Result)
+		if v.Result != format.F32 { // which passes as it is, whatever the merge's format
+			merges = merges[1:2]
+		}
+		for _, merge := range merges {
 			if merge.FromZero {
 				root := &plan.Tree{Sum: []*plan.Tree{{Chain: []plan.Range{{Stop: k - 1}}}, {Chain: []plan.Range{{Start: k - 1, Stop: k}}}}, Merge: &merge}
 				plans = append(plans, plan.Plan{Tree: &plan.Fixed{K: k, Root: root}})

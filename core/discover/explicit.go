@@ -339,10 +339,14 @@ func meetings(s *Signature, result format.Format, r *rand.Rand) []sum {
 		bits := r.Uint64()&(1<<i.MantissaBits-1) | uint64(max(i.Bias+e, 1))<<i.MantissaBits | r.Uint64N(2)<<(i.Bits-i.Padding-1)
 		return bits << i.Padding
 	}
-	for n := range 12 {
+	some := 12
+	if s.A.Info().MantissaBits+s.B.Info().MantissaBits+2 > digits+1 { // products longer than sums: to nearest, few show it
+		some = 48
+	}
+	for n := range some {
 		var factors []factor
 		for span := range 2 {
-			factors = append(factors, factor{span: span, given: true, a: random(s.A, -r.IntN(1+n)), b: random(s.B, -r.IntN(1+n))})
+			factors = append(factors, factor{span: span, given: true, a: random(s.A, -r.IntN(1+n%12)), b: random(s.B, -r.IntN(1+n%12))})
 		}
 		off := factors[n%2]
 		off.span, off.a = 2, off.a^1<<(s.A.Info().Bits-1)
