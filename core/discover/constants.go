@@ -694,6 +694,14 @@ func (f *finder) rounding(variants []step.Params) ([]step.Params, error) {
 	if err != nil {
 		return nil, err
 	}
+	// f16 sums before f32 ones with as many digits: these differ only where f16 ends, which is what is asked next.
+	short := func(p step.Params) int {
+		if p.Result == format.F32 && p.ResultFraction == format.F16.Info().MantissaBits {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(found, func(p, q step.Params) int { return short(p) - short(q) })
 	if len(found) > 0 {
 		p := found[0]
 		text := fmt.Sprintf("%v %s", p.Result, words(p.ResultRounding))
