@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hawkeye-audit/hawkeye/core/cases"
 	"github.com/hawkeye-audit/hawkeye/core/format"
 	"github.com/hawkeye-audit/hawkeye/core/gemm"
 	"github.com/hawkeye-audit/hawkeye/core/plan"
@@ -320,6 +321,54 @@ func (b *synthetic) differs(t *testing.T, found *profile.Profile, anyNaN bool) s
 				x, y := load(want[i*size:], size), load(c.D[i*size:], size)
 				if x != y && !(anyNaN && isNaN(s.D, x) && isNaN(s.D, y)) {
 					return fmt.Sprintf("inputs of kind %s: %#x, not %#x", kind, x, y)
+				}
+			}
+		}
+	}
+	return b.differsAtTheLeast(t, found)
+}
+
+// differsAtTheLeast looks at sums about the least numbers of the box's accumulators, which random inputs hardly have: half of
+// the least one and something smaller, in the first two of all k.
+func (b *synthetic) differsAtTheLeast(t *testing.T, found *profile.Profile) string {
+	t.Helper()
+	s := b.s
+	if s.K < 2 {
+		return ""
+	}
+	s.Batch, s.M, s.N = 1, 1, 1
+	least, _ := reach(b.p.Step.Result, false)
+	sizeA, sizeB, sizeD := s.A.Info().Bytes, s.B.Info().Bytes, s.D.Info().Bytes
+	for small := least - 30; small < least; small++ {
+		for _, large := range []int{least - 1, least, least + 1} {
+			for _, signs := range [][2]int64{{1, 1}, {1, -1}, {-1, 1}, {-1, -1}} {
+				c := &Call{A: make([]byte, s.K*sizeA), B: make([]byte, s.K*sizeB), D: make([]byte, sizeD)}
+				whole := true
+				for k, n := range []number{{signs[0] * 3, large - 1}, {signs[1], small}} {
+					p := factor{number: n}
+					whole = whole && p.split(s.A, s.B)
+					cases.Put(c.A[k*sizeA:], sizeA, p.a)
+					cases.Put(c.B[k*sizeB:], sizeB, p.b)
+				}
+				if !whole {
+					continue
+				}
+				switch s.Addend {
+				case AddendBias, AddendFull:
+					c.C = make([]byte, s.C.Info().Bytes)
+				}
+				if s.Scaling != profile.ScalingNone {
+					c.ScaleA, c.ScaleB = ones(1), ones(1)
+				}
+				var got [2]uint64
+				for i, p := range []*profile.Profile{b.p, found} {
+					if err := gemm.Run(context.Background(), argsOf(&s, c, p)); err != nil {
+						return err.Error()
+					}
+					got[i] = load(c.D, sizeD)
+				}
+				if got[0] != got[1] {
+					return fmt.Sprintf("3·2^%d and 2^%d, signs %v: %#x, not %#x", large-1, small, signs, got[0], got[1])
 				}
 			}
 		}
