@@ -123,6 +123,9 @@ func (q *asker) report() error {
 	return q.o.Progress(Progress{Phase: q.phase, Calls: q.calls, Questions: q.questions, Done: q.done, Total: q.total})
 }
 
+// fewAnswers: the output has one row or one column, so that a call answers few questions.
+func (q *asker) fewAnswers() bool { return min(q.s.M, q.s.N)*q.s.Batch < 2 }
+
 // place is where a question stands in a call.
 type place struct{ batch, row, column int }
 

@@ -27,7 +27,7 @@ func (f *finder) settle(about string, list []sum, variants []step.Params) ([]ste
 	// A call of an output of few rows or columns answers few questions, and many steps take long to be held against many: then
 	// some of them must do, and inputs of all kinds later tell what they leave open.
 	some := len(list)
-	if s := f.q.s; min(s.M, s.N)*s.Batch < 2 {
+	if f.q.fewAnswers() {
 		some = 400
 	} else if len(variants) > 4000 {
 		some = 600
@@ -99,7 +99,6 @@ func (f *finder) catalogued(found []step.Params) ([]step.Params, error) {
 
 // alone is a step in one accumulator, with every epilogue that differs there.
 func (f *finder) alone(v step.Params, x *exchange) []*profile.Profile {
-	var list []*profile.Profile
 	plans := []plan.Plan{plan.Plain()}
 	if x.apart { // what is left of it passes to the other accumulator in some format
 		k := x.args.A.Columns
@@ -115,6 +114,12 @@ func (f *finder) alone(v step.Params, x *exchange) []*profile.Profile {
 			}
 		}
 	}
+	return f.withForms(v, plans...)
+}
+
+// withForms are a step's profiles with some plans, and every epilogue that differs where no addend shows.
+func (f *finder) withForms(v step.Params, plans ...plan.Plan) []*profile.Profile {
+	var list []*profile.Profile
 	for _, form := range f.forms(&v) {
 		for _, p := range plans {
 			list = append(list, f.profileOf(v, p, form))
@@ -1137,14 +1142,8 @@ func (f *finder) randomSums(s *step.Params, n int) []sum {
 	spans := min(len(f.lane.spans), max(2, ceilDiv(6, span)), 8)
 	fa, fb := f.q.s.A, f.q.s.B
 	draw := func(to format.Format, negative bool) uint64 {
-		i := to.Info()
-		bits := r.Uint64() & (1<<i.MantissaBits - 1)
-		e := uint64(max(i.Bias-r.IntN(min(4, i.Bias)), 1))
-		bits |= e << i.MantissaBits
-		if negative {
-			bits |= 1 << (i.Bits - i.Padding - 1)
-		}
-		return bits << i.Padding
+		digits := r.Uint64()
+		return normal(to, digits, -r.IntN(min(4, to.Info().Bias)), negative)
 	}
 	var list []sum
 	for range n {

@@ -263,14 +263,9 @@ func (l *lane) slots(s *step.Params) []int {
 // askSums asks sums in the real box and keeps them as an exchange with one accumulator alone.
 func (f *finder) askSums(about string, s *step.Params, list []sum) (*exchange, error) {
 	span := s.Span()
-	var questions []question
 	used, apart := 0, f.scaled() && f.lane.merged && f.q.s.D.Info().MantissaBits < format.F32.Info().MantissaBits
-	var kept []sum
-	for _, x := range list {
-		q, ok := f.encode(&x)
-		if !ok {
-			continue
-		}
+	questions, kept := f.encodeAll(list)
+	for _, x := range kept {
 		for _, p := range x.factors {
 			if p.span == elsewhere {
 				apart = true
@@ -278,7 +273,6 @@ func (f *finder) askSums(about string, s *step.Params, list []sum) (*exchange, e
 				used = max(used, p.span+1)
 			}
 		}
-		questions, kept = append(questions, q), append(kept, x)
 	}
 	if len(kept) == 0 {
 		return nil, nil
@@ -345,6 +339,16 @@ func (f *finder) exchangeOf(about string, kept []sum, answers []uint64, k int, p
 	}
 	x.args, x.at = args, at
 	return x
+}
+
+// encodeAll makes questions of those sums that the formats hold.
+func (f *finder) encodeAll(list []sum) (questions []question, kept []sum) {
+	for _, x := range list {
+		if q, ok := f.encode(&x); ok {
+			questions, kept = append(questions, q), append(kept, x)
+		}
+	}
+	return questions, kept
 }
 
 // encode makes a question of a sum, of one side where that holds all its numbers, none of them subnormal, and notes the operands

@@ -254,19 +254,13 @@ func (f *finder) resolve(r *reader, x structure, s step.Params) (structure, erro
 				break
 			}
 		}
-		var questions []question
-		var kept []sum
 		list := meetings(f.q.s, s.Result, rand)
-		if min(f.q.s.M, f.q.s.N)*f.q.s.Batch < 2 { // one call a few questions
+		if f.q.fewAnswers() {
 			const some = 40
 			rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 			list = cut(list, some)
 		}
-		for _, y := range list {
-			if q, ok := f.encode(&y); ok {
-				questions, kept = append(questions, q), append(kept, y)
-			}
-		}
+		questions, kept := f.encodeAll(list)
 		answers, err := f.q.ask(questions)
 		if err != nil {
 			return x, err
@@ -276,13 +270,7 @@ func (f *finder) resolve(r *reader, x structure, s step.Params) (structure, erro
 		}
 		exchange := f.exchangeOf("which sums are merged", kept, answers, f.q.s.K, func(p *factor) int { return f.lane.spans[p.span][0] })
 		as := func(list ...structure) func(i int) []*profile.Profile {
-			return func(i int) []*profile.Profile {
-				var all []*profile.Profile
-				for _, form := range f.forms(&s) {
-					all = append(all, f.profileOf(s, list[i].plan, form))
-				}
-				return all
-			}
+			return func(i int) []*profile.Profile { return f.withForms(s, list[i].plan) }
 		}
 		if _, n, err := exchange.best(f, 1, as(x)); err != nil || n == len(kept) {
 			if err != nil {
@@ -335,9 +323,8 @@ func meetings(s *Signature, result format.Format, r *rand.Rand) []sum {
 		}
 	}
 	random := func(f format.Format, e int) uint64 {
-		i := f.Info()
-		bits := r.Uint64()&(1<<i.MantissaBits-1) | uint64(max(i.Bias+e, 1))<<i.MantissaBits | r.Uint64N(2)<<(i.Bits-i.Padding-1)
-		return bits << i.Padding
+		digits := r.Uint64()
+		return normal(f, digits, e, r.Uint64N(2) == 1)
 	}
 	some := 12
 	if s.A.Info().MantissaBits+s.B.Info().MantissaBits+2 > digits+1 { // products longer than sums: to nearest, few show it

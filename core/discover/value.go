@@ -16,6 +16,16 @@ func power(f format.Format, e int, negative bool) (bits uint64, ok bool) {
 	return bits, n.Class == format.Finite && valueOf(f, bits) == math.Ldexp(sign(negative), e)
 }
 
+// normal is a normal number about 2^e of a format, with the lowest of some digits.
+func normal(f format.Format, digits uint64, e int, negative bool) uint64 {
+	i := f.Info()
+	bits := digits&(1<<i.MantissaBits-1) | uint64(max(i.Bias+e, 1))<<i.MantissaBits
+	if negative {
+		bits |= 1 << (i.Bits - i.Padding - 1)
+	}
+	return bits << i.Padding
+}
+
 func sign(negative bool) float64 {
 	if negative {
 		return -1
