@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -175,7 +176,9 @@ def main() -> int:
     options = arguments()
     if options.rank is not None:
         print(json.dumps(rank(options)), flush=True)
-        return 0
+        sys.stderr.flush()
+        # Threads of gloo outlive the process group; one that asks for Python's lock as Python ends aborts it all.
+        os._exit(0)
     results: dict[str, Any] = {"machine": common.machine(options.device), "mode": options.mode, "steps": options.steps}
     folder, wrong = options.out / f"{options.mode}.hawk", []
     if options.overwrite:
