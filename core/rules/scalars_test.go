@@ -3,6 +3,7 @@ package rules
 import (
 	"bufio"
 	"encoding/json"
+	"iter"
 	"math"
 	"os"
 	"strconv"
@@ -32,28 +33,11 @@ type recordedScalars struct {
 // TestScalars: alpha and beta, 0 among them, as recorded on an H200 for every kind of kernel that torch was made to take: the
 // first candidate gives every recorded element.
 func TestScalars(t *testing.T) {
-	file, err := os.Open("../../tests/goldens/h200-scalars.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	scanner := bufio.NewScanner(file)
-	scanner.Buffer(nil, 1<<20)
-	var head struct{ Kernels []string }
+	var names []string
 	count := map[string]int{}
-	for number := 1; scanner.Scan(); number++ {
-		if number == 1 {
-			if err := json.Unmarshal(scanner.Bytes(), &head); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		var r recordedScalars
-		if err := json.Unmarshal(scanner.Bytes(), &r); err != nil {
-			t.Fatal(err)
-		}
+	for number, r := range readLines[recordedScalars](t, "../../tests/goldens/h200-scalars.jsonl", &names) {
 		count[r.Case]++
-		c := r.record(t, head.Kernels)
+		c := r.record(t, names)
 		choice := Choose(c, Options{})
 		if len(choice.Candidates) == 0 {
 			if choice.Unknown == "" {
@@ -88,6 +72,39 @@ func TestScalars(t *testing.T) {
 	}
 	if t.Log(count); count["declined"] > 4 || count["forms"] < 100 || count["K 0"] < 80 {
 		t.Error("too few lines are looked at")
+	}
+}
+
+// readLines reads a set of observations: after a head that names the kernels, lines with their numbers.
+func readLines[Line any](t *testing.T, path string, kernels *[]string) iter.Seq2[int, *Line] {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(yield func(int, *Line) bool) {
+		defer file.Close()
+		scanner := bufio.NewScanner(file)
+		scanner.Buffer(nil, 1<<20)
+		for number := 1; scanner.Scan(); number++ {
+			var head struct{ Kernels []string }
+			line := new(Line)
+			into := any(line)
+			if number == 1 {
+				into = &head
+			}
+			if err := json.Unmarshal(scanner.Bytes(), into); err != nil {
+				t.Fatalf("%s, line %d: %v", path, number, err)
+			}
+			if number == 1 {
+				*kernels = head.Kernels
+			} else if !yield(number, line) {
+				return
+			}
+		}
+		if err := scanner.Err(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -80,9 +80,9 @@ type planRow struct {
 	plan filler
 }
 
-// domain lists the values of a variable that are tried, in order: First, then Values, or From to To. Distinct skips a
-// value for which the expression was that of an earlier one; Prefer puts the values for which it holds before the others.
-// Only, where it is not 0, is the one value.
+// domain lists the values of a variable that are tried, in order: First, then Values, or From to To, and of First what lies in
+// that range. Distinct skips a value for which the expression was that of an earlier one; Prefer puts the values for which it
+// holds before the others. Only, where it is not 0, is the one value.
 type domain struct {
 	Name     string   `json:"name"`
 	Only     string   `json:"only"`
@@ -503,6 +503,7 @@ func (d *domain) list(s scope) ([]value, error) {
 		if err != nil {
 			return nil, err
 		}
+		candidates = slices.DeleteFunc(candidates, func(v value) bool { return v.isWord || v.number < from || v.number > to })
 		for v := from; v <= min(to, from+maxTried); v++ {
 			candidates = append(candidates, number(v))
 		}

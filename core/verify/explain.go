@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/hawkeye-audit/hawkeye/core/gemm"
+	"github.com/hawkeye-audit/hawkeye/core/profile"
+	"github.com/hawkeye-audit/hawkeye/core/rules"
 	"github.com/hawkeye-audit/hawkeye/simd"
 )
 
@@ -44,7 +45,7 @@ func (r *replay) explain(ctx context.Context, v Verdict, choice choice) (Verdict
 	if found != nil {
 		d := found.difference
 		wanted := float64(wantedBits)
-		if d.MissingProducts == r.k%64 && d.MissingProducts > 0 && r.splits(found.beside.trial) {
+		if d.MissingProducts > 0 && d.MissingProducts == r.dropped(found.beside.trial.profile) {
 			wanted = knownFaultBits
 		}
 		if found.own || choice.elsewhere != "" {
@@ -498,11 +499,11 @@ func divergence(p, q float64) float64 {
 	return term(p, q) + term(1-p, 1-q)
 }
 
-// remark adds to a verdict of exact what the output could not have shown: where a split-K kernel ran and K is no multiple of
-// 64, whether losing the last K mod 64 products, a known fault of such kernels, would have left the same bits.
+// remark adds to a verdict of exact what the output could not have shown: where nvjet's split-K would leave out the last
+// products, cut as the plan says, whether the output would have had the same bits without them.
 func (r *replay) remark(ctx context.Context, v Verdict, t *trial, out []byte) (Verdict, error) {
-	lost := r.k % 64
-	if lost == 0 || lost == r.k || !r.splits(t) || r.options.unexplained {
+	lost := r.dropped(t.profile)
+	if lost == 0 || r.options.unexplained {
 		return v, nil
 	}
 	var at []gemm.Position
@@ -526,7 +527,7 @@ func (r *replay) remark(ctx context.Context, v Verdict, t *trial, out []byte) (V
 			return v, err
 		}
 		if same {
-			v.Notes = append(v.Notes, fmt.Sprintf("a dropped tail could not be seen here: %s the same bits without the last %d of K = %d products (K mod 64), which cuBLAS's split-K kernels have been seen to leave out", what, lost, r.k))
+			v.Notes = append(v.Notes, fmt.Sprintf("a dropped tail could not be seen here: %s the same bits without the last %d of K = %d products, which nvjet's split-K kernels leave out of %d slices", what, lost, r.k, t.profile.Plan.Split.Slices))
 			return v, nil
 		}
 	}
@@ -543,7 +544,5 @@ func (r *replay) leaves(ctx context.Context, f *fault, out []byte) (bool, error)
 	return string(whole) == string(out), err
 }
 
-// splits tells whether a kernel that cuts K into slices ran, by the plan or by its name.
-func (r *replay) splits(t *trial) bool {
-	return t.profile.Plan.Split != nil || strings.Contains(strings.ToLower(strings.Join(r.c.Kernels, " ")), "splitk")
-}
+// dropped is how many of the last products a kernel with such a profile leaves out.
+func (r *replay) dropped(p *profile.Profile) int { return rules.Dropped(p, r.c.A.Format, r.k) }

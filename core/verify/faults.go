@@ -53,20 +53,23 @@ func (r *replay) faults(c candidate) []fault {
 
 type adder func(kind DifferenceKind, text string, change func(a *gemm.Args), finish func(gemm.Position, uint64) uint64) *fault
 
-// grains are the units of K whose remainder may be lost; cuBLAS's split-K loses K mod 64 (docs/arithmetic.md).
+// grains are the units of K whose remainder may be lost. nvjet's split-K loses K mod 64·S (docs/arithmetic.md).
 var grains = []int{64, 128, 32, 16, 8, 256, 512}
 
 // tails leave out the last products, in two readings: the plan of the whole K without them, and the plan of the shorter K.
 func (r *replay) tails(c candidate) []fault {
 	var list []fault
 	var seen []int
-	for _, grain := range grains {
-		lost := r.k % grain
+	try := func(lost int) {
 		if lost == 0 || lost == r.k || slices.Contains(seen, lost) {
-			continue
+			return
 		}
 		seen = append(seen, lost)
 		list = append(list, r.tail(c, lost)...)
+	}
+	try(r.dropped(c.profile))
+	for _, grain := range grains {
+		try(r.k % grain)
 	}
 	return list
 }
@@ -75,8 +78,8 @@ func (r *replay) tail(c candidate, lost int) []fault {
 	var list []fault
 	kept := r.k - lost
 	text := fmt.Sprintf("%d products missing: the output is what comes of leaving out the last %d of K = %d products", lost, lost, r.k)
-	if lost == r.k%64 {
-		text += " (K mod 64), a known fault of cuBLAS's split-K kernels"
+	if lost == r.dropped(c.profile) {
+		text += fmt.Sprintf(", a known fault of cuBLAS: nvjet's split-K kernels leave them out of %d slices", c.profile.Plan.Split.Slices)
 	}
 	short := r.args(c, nil)
 	short.Progress = nil
