@@ -198,6 +198,28 @@ func TestScalars(t *testing.T) {
 }
 
 // TestHashSpelling: a hash in another spelling would agree with no output, and be taken for a wrong one.
+// TestRoundedScalars: torch rounds the scalars of addmv alone to operands of 16 bits.
+func TestRoundedScalars(t *testing.T) {
+	for _, test := range []struct {
+		op, name string
+		a        format.Format
+		scalar   float64
+		want     float64
+	}{
+		{"addmv", "alpha", format.BF16, 0.3, 0.30078125}, {"addmv", "beta", format.F16, 0.3, 0.300048828125}, {"addmv", "alpha", format.F16, 70000, math.Inf(1)},
+		{"addmv", "beta", format.F32, 0.3, 0.3}, {"addmv", "alpha", format.F64, 0.3, 0.3}, {"addmv", "scale_a", format.BF16, 0.3, 0.3},
+		{"addmm", "alpha", format.BF16, 0.3, 0.3}, {"baddbmm", "beta", format.F16, 0.3, 0.3},
+	} {
+		c := &Case{Op: test.op, A: Tensor{Format: test.a}, Scalars: map[string]Scalar{test.name: {format.F64, math.Float64bits(test.scalar)}}}
+		if got := c.Number(test.name, 1); got != test.want {
+			t.Errorf("%s of %s: %s = %g is %g, want %g", test.op, test.a, test.name, test.scalar, got, test.want)
+		}
+		if got := c.Number("other", 7); got != 7 {
+			t.Errorf("a scalar that is not there is %g", got)
+		}
+	}
+}
+
 func TestHashSpelling(t *testing.T) {
 	const record = `{"record_version":"1.0","id":"x","op":"mm","a":{"format":"f32","shape":[1,1,1],"strides":[1,1,1]},` +
 		`"b":{"format":"f32","shape":[1,1,1],"strides":[1,1,1]},"out":{"format":"f32","shape":[1,1,1],"sha256":"%s"}}`

@@ -132,7 +132,11 @@ func epilogueWords(p *profile.Profile, c *cases.Case) string {
 	}
 	for _, name := range []string{"alpha", "beta"} {
 		if s, given := c.Scalars[name]; given && s.Value() != 1 {
-			with = append(with, name+" = "+value{s.Bits, s.Format}.decimal())
+			text := name + " = " + value{s.Bits, s.Format}.decimal()
+			if c.RoundsScalars(name) {
+				text += fmt.Sprintf(" rounded to %s by torch", c.A.Format)
+			}
+			with = append(with, text)
 		}
 	}
 	if p.Epilogue.Scaling != profile.ScalingNone {

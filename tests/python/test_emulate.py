@@ -124,6 +124,18 @@ def test_alpha_and_beta_take_the_profiles_form() -> None:
     assert same(again[0], d)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_addmv_rounds_its_scalars(tmp_path: Path, dtype: str) -> None:
+    """As torch does on a GPU, before it calls the library; a recording holds what was asked for, and verifies."""
+    a, x, c = randn(64, 96, dtype=dtype), randn(96, dtype=dtype, seed=1), randn(64, dtype=dtype, seed=2)
+    with hawkeye.emulate(), hawkeye.record(tmp_path / "run.hawk", outputs="full", display=False):
+        d = torch.addmv(c, a, x, alpha=0.3, beta=0.7)
+        rounded = {name: float(torch.tensor(v, dtype=c.dtype)) for name, v in (("alpha", 0.3), ("beta", 0.7))}
+        same_again = torch.addmv(c, a, x, **rounded)
+    assert same(d, same_again)
+    assert [v.verdict for v in hawkeye.open_set(tmp_path / "run.hawk")] == ["exact", "exact"]
+
+
 def test_addmv_and_out() -> None:
     a, x, c = randn(33, 64, dtype="float32"), randn(64, dtype="float32", seed=1), randn(33, dtype="float32", seed=2)
     out = torch.empty(0)
