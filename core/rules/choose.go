@@ -267,7 +267,10 @@ func caseScope(c *cases.Case) scope {
 		"dot_along_k": truth(alongA && alongB),
 		"alpha_is_1":  truth(c.Number("alpha", 1) == 1), "beta_is_1": truth(c.Number("beta", 1) == 1),
 		"alpha_is_0": truth(c.Number("alpha", 1) == 0), "beta_is_0": truth(c.Number("beta", 1) == 0),
-		"tf32": truth(c.Flags.AllowTF32), "f16acc": truth(c.Flags.F16Accumulation), "fast": truth(c.Flags.FastAccumulation),
+		// A process has its settings whatever it multiplies.
+		"tf32":   truth(c.Flags.AllowTF32 && c.A.Format == format.F32),
+		"f16acc": truth(c.Flags.F16Accumulation && c.A.Format == format.F16),
+		"fast":   truth(c.Flags.FastAccumulation && c.A.Format.Bytes() == 1),
 		"addend": word("none"), "pair": word(c.A.Format.String()), "workspace": word(""), "ninth": word(""),
 	}
 	if c.A.Format != c.B.Format {
@@ -275,7 +278,7 @@ func caseScope(c *cases.Case) scope {
 	}
 	switch {
 	case c.C == nil:
-	case c.C.Strides[1] == 0:
+	case c.C.Strides[1] == 0 && (c.Op == "scaled_mm" || vectorAddend(c, n, k)):
 		s["addend"] = word("bias")
 	default:
 		s["addend"] = word("full")
@@ -404,6 +407,12 @@ func (b *builder) add(r *row, s scope) error {
 		}
 	}
 	return nil
+}
+
+// vectorAddend tells whether torch (2.11) gives the library a vector addend as a bias. Elsewhere it copies it into the output
+// first.
+func vectorAddend(c *cases.Case, n, k int) bool {
+	return c.Op != "baddbmm" && c.Op != "addmv" && c.Number("beta", 1) == 1 && n > 1 && k > 1
 }
 
 // scalars is what is known of this call's alpha and beta, where they are 0 or scale without an addend.

@@ -458,6 +458,41 @@ func TestUnknownNames(t *testing.T) {
 	}
 }
 
+// TestFlagsOfOtherFormats: a setting that is not about a product's formats changes nothing. It stands in every record of a
+// process.
+func TestFlagsOfOtherFormats(t *testing.T) {
+	for _, size := range [][4]int{{1, 4, 8, 9}, {3, 5, 65, 5}, {1, 1, 40, 3000}, {1, 70, 33, 513}, {1, 64, 64, 4096}} {
+		for a, flags := range map[format.Format]cases.Flags{format.BF16: {AllowTF32: true, F16Accumulation: true, FastAccumulation: true},
+			format.F16: {AllowTF32: true, FastAccumulation: true}, format.F64: {AllowTF32: true, F16Accumulation: true}, format.F32: {F16Accumulation: true}} {
+			x := call{A: a, Size: size}
+			without := texts(Choose(x.Record(), Options{Blind: true}))
+			if x.Flags = flags; texts(Choose(x.Record(), Options{Blind: true})) != without {
+				t.Errorf("%v of %v: other candidates with %+v", a, size, flags)
+			}
+		}
+	}
+}
+
+// TestBiasOrCopy: torch gives the library a vector where beta is 1 and the product has two columns and two k or more, one row
+// too; elsewhere it copies the vector into the output first, and the addend is a whole one.
+func TestBiasOrCopy(t *testing.T) {
+	for _, test := range []struct {
+		size   [4]int
+		beta   float32
+		op     string
+		addend string
+	}{
+		{[4]int{1, 4, 8, 9}, 1, "addmm", "bias"}, {[4]int{1, 1, 8, 9}, 1, "linear", "bias"}, {[4]int{1, 4, 8, 9}, 0.5, "addmm", "full"},
+		{[4]int{1, 4, 1, 9}, 1, "linear", "full"}, {[4]int{1, 4, 8, 1}, 1, "linear", "full"}, {[4]int{1, 1, 1, 9}, 1, "addmm", "full"},
+		{[4]int{1, 1, 16, 16}, 1, "scaled_mm", "bias"},
+	} {
+		c := (&call{Op: test.op, A: format.F16, Size: test.size, C: "bias", Alpha: 1, Beta: test.beta}).Record()
+		if got := caseScope(c)["addend"].word; got != test.addend {
+			t.Errorf("%s of %v with beta = %g: the addend is %s, want %s", test.op, test.size, test.beta, got, test.addend)
+		}
+	}
+}
+
 // TestNoTwoAlike: no two candidates make the same tree with the same step and epilogue, whatever was asked.
 func TestNoTwoAlike(t *testing.T) {
 	for _, k := range []int{1, 2, 3, 7, 8, 9} {

@@ -104,9 +104,8 @@ def signature(record: Mapping[str, Any]) -> dict[str, Any]:
     kind, lies = "none", None
     if addend is not None:
         lies = _tensor(addend)
-        batch, rows, _ = lies["shape"]
-        kind = "row" if rows == 1 and batch == 1 else "bias" if lies["strides"][1] == 0 else "full"
-        if kind != "full":  # a row of n elements, however it came to be one
+        kind = "full" if int(addend["strides"][1]) else "bias"
+        if kind == "bias":
             lies = {"format": lies["format"], "strides": lies["strides"][2]}
     op = str(record["op"]).lstrip("_")
     if op == "linear":  # as torch carries it out

@@ -189,7 +189,7 @@ def wanted_of(line: Mapping[str, Any]) -> Wanted | None:
             for name in ("allow_tf32", "allow_fp16_accumulation", "allow_reduced_precision_reduction", "deterministic")
             if said.get(name) is not None and name in caches.flags({}, form.name)
         }
-        addend, strides = _addend(record, batch, m)
+        addend, strides = _addend(record, batch)
         why = ""
         offsets = {}
         for name in ("a", "b", "c"):
@@ -233,14 +233,13 @@ def _three(tensor: Mapping[str, Any]) -> tuple[int, int, int]:
     return batch, rows, columns
 
 
-def _addend(record: Mapping[str, Any], batch: int, m: int) -> tuple[str, tuple[int, int, int] | None]:
+def _addend(record: Mapping[str, Any], batch: int) -> tuple[str, tuple[int, int, int] | None]:
     """Which addend a record has, and the strides of a whole one."""
     c = record.get("c")
     if c is None:
         return "", None
     strides = _three(c)
-    # Of a single row a bias and a whole addend lie alike; most are biases of a layer.
-    row = batch == 1 and (m == 1 or strides[1] == 0) and (strides[2] == 1 or int(c["shape"][2]) == 1)
+    row = batch == 1 and strides[1] == 0 and (strides[2] == 1 or int(c["shape"][2]) == 1)
     if row and str(record["op"]).lstrip("_") in ("addmm", "linear", "scaled_mm"):
         return "bias", None
     return "full", strides

@@ -107,8 +107,12 @@ def _addmm(addend: Any, a: Any, b: Any, out_dtype: Any = None, *, beta: Any = 1,
     shape = (a.shape[0], b.shape[1])
     # torch gives a vector to the library as a bias only there; else it copies the addend into the output first.
     bias = addend.dim() == 1 and addend.is_contiguous() and beta == 1 and len(addend) == shape[1] and min(b.shape) > 1
-    c = addend.expand(shape)[None] if bias else addend.expand(shape).contiguous()[None]
+    c = _bias(addend, *shape) if bias else addend.expand(shape).contiguous()[None]
     return _scaled_by(_Product("addmm", a[None], b[None], c, out_dtype or a.dtype, shape), alpha, beta)
+
+
+def _bias(vector: torch.Tensor, m: int, n: int) -> torch.Tensor:
+    return vector.as_strided((1, m, n), (0, 0, 1))
 
 
 def _bmm(a: Any, b: Any, out_dtype: Any = None) -> _Product:
@@ -168,7 +172,7 @@ def _scaled_mm(
             f"_scaled_mm with scales of {tuple(scale_a.shape)} and {tuple(scale_b.shape)} in {scale_a.dtype} is not "
             "known: f32 scales of a whole operand, or one a row of a and one a column of b, are."
         )
-    c = None if bias is None else bias.contiguous().expand(m, n)[None]
+    c = None if bias is None else _bias(bias.contiguous(), m, n)
     product = _Product("scaled_mm", a[None], b[None], c, out, (m, n))
     return product._replace(scale_a=scale_a.reshape(-1), scale_b=scale_b.reshape(-1), fast=bool(use_fast_accum))
 

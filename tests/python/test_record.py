@@ -150,6 +150,19 @@ def test_addmm(folder: Path, dtype: Any, addend: str) -> None:
         assert line["scalars"] == {"alpha": "f32:0x3e99999a", "beta": "f32:0xbfd9999a"}
 
 
+@pytest.mark.parametrize("rows", [1, 4])
+@pytest.mark.parametrize("shape", [(6,), (1, 6), (1,)])
+def test_a_bias_is_told_from_a_copied_addend(folder: Path, shape: tuple[int, ...], rows: int) -> None:
+    """The library adds a vector by another epilogue than what torch copies into the output; a record tells which."""
+    a, b, c = torch.randn(rows, 9), torch.randn(9, 6), torch.randn(shape)
+    with record(folder):
+        torch.addmm(c, a, b)
+    trace, line = one(folder)
+    assert same(trace.get(line, "c")[0], c.expand(rows, 6).contiguous())
+    assert (line["c"]["strides"][1] == 0) == (shape == (6,))
+    check_all(trace, least=1)
+
+
 def test_addend_is_kept_before_it_becomes_the_output(folder: Path) -> None:
     a, b, c, v = torch.randn(4, 9), torch.randn(9, 6), torch.randn(4, 6), torch.randn(4)
     before, vector = c.clone(), v.clone()

@@ -68,6 +68,11 @@ class Part:
         bits = self.bits.reshape((1,) * more + self.bits.shape) if more else self.bits
         return Part(bits, self.dtype, shape, strides, self.offset)
 
+    def copied(self) -> Part:
+        """With every element for itself, dense and row-major."""
+        bits = np.array(np.broadcast_to(self.bits, self.shape), order="C")
+        return Part(bits, self.dtype, self.shape, tuple(step // bits.itemsize for step in bits.strides), 0)
+
     def slice(self, dim: int, start: int, end: int) -> Part:
         """The elements from start to end along a dimension."""
         index = [slice(None)] * len(self.shape)
