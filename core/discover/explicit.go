@@ -229,79 +229,102 @@ func (j *join) positions() []int {
 func (f *finder) resolve(r *reader, x structure, s step.Params) (structure, error) {
 	f.q.phase = "which sums are merged"
 	e := x.written
-	lane := f.lane
-	defer func() { f.lane = lane }()
 	rand := rand.New(rand.NewPCG(f.o.Seed, 53))
 	done := map[*join]bool{}
 	for {
-		var next *openEvent
-		size := 0
-		for i, o := range e.open { // the smallest first: whether a sum is one accumulator decides what may follow in it
-			if n := len(o.at.positions()); !done[o.at] && (next == nil || n < size) {
-				next, size = &e.open[i], n
-			}
-		}
-		if next == nil {
+		o := e.smallest(done)
+		if o == nil {
 			return x, nil
 		}
-		o := *next
 		done[o.at] = true
-		f.lane.spans = [][]int{{o.left}, {o.right}}
-		inside := o.at.positions()
-		for k := range r.k { // where a large one is taken off again, so that a narrow output shows what is left
-			if _, in := slices.BinarySearch(inside, k); !in && f.q.s.D.Info().MantissaBits < s.Result.Info().MantissaBits {
-				f.lane.spans = append(f.lane.spans, []int{k})
-				break
-			}
-		}
-		list := meetings(f.q.s, s.Result, rand)
-		if f.q.fewAnswers() {
-			const some = 40
-			rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-			list = cut(list, some)
-		}
-		questions, kept := f.encodeAll(list)
-		answers, err := f.q.ask(questions)
+		seen, err := f.meet(r, o, &s, rand)
 		if err != nil {
 			return x, err
 		}
-		if len(kept) == 0 {
+		if seen == nil {
 			continue
 		}
-		exchange := f.exchangeOf("which sums are merged", kept, answers, f.q.s.K, func(p *factor) int { return f.lane.spans[p.span][0] })
-		as := func(list ...structure) func(i int) []*profile.Profile {
-			return func(i int) []*profile.Profile { return f.withForms(s, list[i].plan) }
-		}
-		if _, n, err := exchange.best(f, 1, as(x)); err != nil || n == len(kept) {
-			if err != nil {
-				return x, err
-			}
-			continue
-		}
-		was, said := e.choices[o.at]
-		readings := []structure{x}
-		choices := []int{-1}
-		for choice := range o.readings {
-			e.choices[o.at] = choice
-			if y, ok := r.explicit(e); ok {
-				readings, choices = append(readings, y), append(choices, choice)
-			}
-		}
-		best, _, err := exchange.best(f, len(readings), as(readings...))
-		if err != nil {
+		if x, err = f.choose(r, x, o, seen, &s); err != nil {
 			return x, err
 		}
-		x = readings[best[0]]
-		switch {
-		case best[0] > 0:
-			e.choices[o.at] = choices[best[0]]
-		case said:
-			e.choices[o.at] = was
-		default:
-			delete(e.choices, o.at)
-		}
-		e.tree() // the open events of what has been chosen
 	}
+}
+
+// smallest is the open event of the fewest k that is not done, nil where all are: whether a sum is one accumulator decides what
+// may follow in it.
+func (e *explicitly) smallest(done map[*join]bool) *openEvent {
+	var next *openEvent
+	size := 0
+	for i, o := range e.open {
+		if n := len(o.at.positions()); !done[o.at] && (next == nil || n < size) {
+			next, size = &e.open[i], n
+		}
+	}
+	if next == nil {
+		return nil
+	}
+	o := *next // e.open does not last
+	return &o
+}
+
+// meet asks what comes of numbers in the two halves of an open event; nil: nothing could be asked.
+func (f *finder) meet(r *reader, o *openEvent, s *step.Params, rand *rand.Rand) (*exchange, error) {
+	lane := f.lane
+	defer func() { f.lane = lane }()
+	f.lane.spans = [][]int{{o.left}, {o.right}}
+	inside := o.at.positions()
+	for k := range r.k { // where a large one is taken off again, so that a narrow output shows what is left
+		if _, in := slices.BinarySearch(inside, k); !in && f.q.s.D.Info().MantissaBits < s.Result.Info().MantissaBits {
+			f.lane.spans = append(f.lane.spans, []int{k})
+			break
+		}
+	}
+	list := meetings(f.q.s, s.Result, rand)
+	if f.q.fewAnswers() {
+		const some = 40
+		rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		list = cut(list, some)
+	}
+	questions, kept := f.encodeAll(list)
+	answers, err := f.q.ask(questions)
+	if err != nil || len(kept) == 0 {
+		return nil, err
+	}
+	spans := f.lane.spans
+	return f.exchangeOf("which sums are merged", kept, answers, f.q.s.K, func(p *factor) int { return spans[p.span][0] }), nil
+}
+
+// choose takes the reading of an open event that explains most of what was seen, and x as it is where it explains all.
+func (f *finder) choose(r *reader, x structure, o *openEvent, seen *exchange, s *step.Params) (structure, error) {
+	e := x.written
+	readings, choices := []structure{x}, []int{-1}
+	best := func(want int) ([]int, int, error) {
+		return seen.best(f, want, func(i int) []*profile.Profile { return f.withForms(*s, readings[i].plan) })
+	}
+	if _, n, err := best(1); err != nil || n == len(seen.want) {
+		return x, err
+	}
+	was, said := e.choices[o.at]
+	for choice := range o.readings {
+		e.choices[o.at] = choice
+		if y, ok := r.explicit(e); ok {
+			readings, choices = append(readings, y), append(choices, choice)
+		}
+	}
+	order, _, err := best(len(readings))
+	if err != nil {
+		return x, err
+	}
+	switch {
+	case order[0] > 0:
+		e.choices[o.at] = choices[order[0]]
+	case said:
+		e.choices[o.at] = was
+	default:
+		delete(e.choices, o.at)
+	}
+	e.tree() // the open events of what has been chosen
+	return readings[order[0]], nil
 }
 
 // meetings are sums of two products, one large and one about as small as the last digit of a format, and of random ones.

@@ -168,8 +168,8 @@ func (s *shape) allows(st *step.Params) bool {
 	switch st.Kind {
 	case step.FMA:
 		return grouped <= 1 && fresh <= 2
-	case step.Fused, step.Exact, step.Integer:
-		return grouped <= st.Group && fresh <= max(st.Group, 2)
+	case step.Fused, step.Exact, step.Integer: // a first step of one product alone joins the next group as one of its terms
+		return grouped <= st.Group && fresh <= st.Group+1
 	case step.Converted:
 		return grouped <= st.Group && fresh <= st.Group
 	case step.CDNA3:
