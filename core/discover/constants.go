@@ -951,7 +951,9 @@ func (f *finder) floor(variants []step.Params) ([]step.Params, error) {
 		// Half of it and a little, where results are rounded to nearest.
 		y := sum{factors: []factor{{number: number{1, least - 1}}, {number: number{1, least - 1 - t}}}}
 		short := sum{factors: x.factors[:len(x.factors)-1]}
-		for _, z := range []sum{x, y, short} {
+		// Three times it less a little, where they are cut.
+		more := sum{factors: []factor{{number: number{3, least}}, {number: number{1, least - t}}}}
+		for _, z := range []sum{x, y, short, more} {
 			if len(z.factors) > len(in) {
 				continue
 			}
@@ -970,13 +972,19 @@ func (f *finder) floor(variants []step.Params) ([]step.Params, error) {
 		}
 	}
 	// The same in one product of all ones, (2^n-1)·(2^n+1), and a power of two.
-	for n := 2; n <= min(s.A.Info().MantissaBits, s.B.Info().MantissaBits); n++ {
+	for n := 2; n <= min(base.A.Info().MantissaBits, base.B.Info().MantissaBits); n++ {
 		x := factor{number: number{1, least - 2*n}}
 		one, other := number{1<<n - 1, 0}, number{1<<n + 1, 0}
 		for e := least - 2*n - 30; e <= least-2*n+30; e++ {
 			one.e, other.e = e, least-2*n-e
 			a, okA := one.bits(s.A)
 			b, okB := other.bits(s.B)
+			if _, is := one.bits(base.A); !is { // what the step makes of f32 operands
+				continue
+			}
+			if _, is := other.bits(base.B); !is {
+				continue
+			}
 			if !okA || !okB || len(in) < 2 || !x.split(s.A, s.B) {
 				continue
 			}

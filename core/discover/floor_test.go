@@ -34,3 +34,23 @@ func TestFloorOfF16Sums(t *testing.T) {
 		t.Errorf("found %s", r.Profile.JSON())
 	}
 }
+
+// Two products show the floor as well as many do; of f32 operands that a step rounds to tf32 only those that stay what they are.
+func TestFloorOfTwoProducts(t *testing.T) {
+	for name, operands := range map[string]format.Format{"hopper/tf32": format.F32, "hopper/bf16": format.BF16} {
+		p, err := profile.Load(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := *p
+		x.Epilogue = profile.Epilogue{Out: format.F32, Form: profile.FormAdd}
+		s := Signature{A: operands, B: operands, D: format.F32, Batch: 1, M: 16, N: 16, K: 2, Alpha: 1, Beta: 1}
+		r, err := Run(context.Background(), s, boxOf(&x, s), Options{Elements: 4096})
+		if err != nil || r.Profile == nil {
+			t.Fatal(name, err, r)
+		}
+		if floor := r.Profile.Step.Floor; floor == nil || *floor != -133 {
+			t.Errorf("%s: found %s", name, r.Profile.JSON())
+		}
+	}
+}
