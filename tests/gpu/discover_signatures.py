@@ -214,6 +214,7 @@ def ask(
             device=options.device,
             elements=options.elements,
             seed=options.seed,
+            suspects=() if options.without_rules else None,
             cache=False,
             progress=lambda p: time.monotonic() < end,
         )
@@ -253,6 +254,9 @@ def main() -> int:
     parser.add_argument("--only", action="append", metavar="NAME", help="only signatures whose names begin so")
     parser.add_argument("--elements", type=int, default=None, help="of a certificate (default 65536)")
     parser.add_argument("--seed", type=int, default=0, help="of the discoveries' inputs")
+    parser.add_argument(
+        "--without-rules", action="store_true", help="try no profile of the rule table beside what the answers suggest"
+    )
     parser.add_argument("--limit-seconds", type=float, default=540, help="end after so long (default 540)")
     parser.add_argument("--list", action="store_true", help="list the signatures and stop")
     options = parser.parse_args()
