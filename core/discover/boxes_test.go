@@ -23,6 +23,7 @@ var (
 	boxCount    = flag.Int("boxes", 0, "how many random black boxes are discovered; 0: some of which each once showed a fault")
 	boxElements = flag.Int("box-elements", 4096, "of each certificate")
 	boxFirst    = flag.Int("first-box", 0, "the number of the first of them")
+	boxMostK    = flag.Int("box-most-k", 0, "their largest K; 0: as the kept ones have it")
 )
 
 func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
@@ -205,7 +206,12 @@ func randomBox(seed int) synthetic {
 	r := rand.New(rand.NewPCG(uint64(seed), 20261130))
 	for {
 		place, st := randomStep(r)
-		k := pick(r, 16, 24, 37, 48, 64, 80, 96, 100, 129, 160, 1+r.IntN(160))
+		k := 0
+		if *boxMostK > 0 {
+			k = 1 + r.IntN(*boxMostK)
+		} else {
+			k = pick(r, 16, 24, 37, 48, 64, 80, 96, 100, 129, 160, 1+r.IntN(160))
+		}
 		outs := []format.Format{format.F32}
 		switch {
 		case st.Result == format.F64:
