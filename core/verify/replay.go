@@ -108,7 +108,7 @@ func replayCase(ctx context.Context, c *cases.Case, stored []byte, o Options) (V
 		return undecided("%s", after(choice.elsewhere, choice.unknown))
 	}
 	if batch*m*n == 0 || k == 0 {
-		return undecided("the output is empty or K is 0: nothing was multiplied, and what a GPU does then is not known")
+		return undecided("the output is empty or K is 0: nothing was multiplied, and there is no arithmetic to verify")
 	}
 	known, err := readOutput(c, stored)
 	if err != nil {

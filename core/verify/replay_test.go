@@ -173,7 +173,7 @@ func TestDeclined(t *testing.T) {
 		return samplesOf(make([]byte, batch*m*n*c.Out.Format.Bytes()), c.Out.Format.Bytes())
 	}
 	nvjet := []string{nvjetKernel}
-	const empty = "the output is empty or K is 0: nothing was multiplied, and what a GPU does then is not known"
+	const empty = "the output is empty or K is 0: nothing was multiplied, and there is no arithmetic to verify"
 	for _, test := range []struct {
 		name   string
 		call   call
