@@ -103,9 +103,9 @@ def test_workloads_are_exact(folder: Path, name: str) -> None:
     found = hawkeye.open_set(folder)
     declined = [v for v in found if v.verdict != "exact"]
     assert len(declined) <= len(trace.lines) // 20
-    for v in declined:  # an odd small product may leave two plans that differ in one element: the right one gives it
+    for v in declined:  # an odd small product may leave two plans that differ in one element, or tell too little
         assert v.verdict == "undecided"
-        assert "differ in one element alone" in v.reason
+        assert "differ in one element alone" in v.reason or "too little output" in v.reason
         profiles = emulation.profiles.values()
         assert any(found.replay(v.id, profile=p).verdict == "exact" for p in profiles)
 
