@@ -979,13 +979,9 @@ func (f *finder) floor(variants []step.Params) ([]step.Params, error) {
 			one.e, other.e = e, least-2*n-e
 			a, okA := one.bits(s.A)
 			b, okB := other.bits(s.B)
-			if _, is := one.bits(base.A); !is { // what the step makes of f32 operands
-				continue
-			}
-			if _, is := other.bits(base.B); !is {
-				continue
-			}
-			if !okA || !okB || len(in) < 2 || !x.split(s.A, s.B) {
+			_, keptA := one.bits(base.A) // by a step that rounds f32 operands to tf32
+			_, keptB := other.bits(base.B)
+			if !okA || !okB || !keptA || !keptB || len(in) < 2 || !x.split(s.A, s.B) {
 				continue
 			}
 			x.given, x.slot = true, in[1]

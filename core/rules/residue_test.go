@@ -30,9 +30,8 @@ func TestResidue(t *testing.T) {
 	var names []string
 	count := map[string]int{}
 	for number, r := range readLines[recordedResidue](t, "../../tests/goldens/h200-residue.jsonl", &names) {
-		scalars := recordedScalars{Op: "mm", Size: [4]int{1, r.Size[0], r.Size[1], r.Size[2]}, Layout: r.Layout, A: "f32", TF32: true, Alpha: 1, Kernels: []int{r.Kernel}, Launches: [][6]int{r.Launch}}
-		c := scalars.record(t, names)
-		c.C, c.Scalars = nil, nil
+		launched := recordedSlices{Size: r.Size, Layout: r.Layout, A: "f32", TF32: true, Kernels: []int{r.Kernel}, Launches: [][6]int{r.Launch}}
+		c := launched.record(t, names)
 		choice := Choose(c, Options{})
 		if len(choice.Candidates) != 1 {
 			t.Fatalf("line %d: %d candidates, %s", number, len(choice.Candidates), choice.Unknown)

@@ -1,7 +1,7 @@
 package rules
 
 import (
-	"reflect"
+	"maps"
 	"testing"
 
 	"github.com/hawkeye-audit/hawkeye/core/cases"
@@ -112,7 +112,7 @@ func TestDropped(t *testing.T) {
 		}
 		count[*r.Missing > 0]++
 	}
-	if !reflect.DeepEqual(count, map[bool]int{false: 1690, true: 9}) {
+	if !maps.Equal(count, map[bool]int{false: 1690, true: 9}) {
 		t.Error(count)
 	}
 }

@@ -6,6 +6,7 @@ Faults are put into the products themselves, below the recorder, as a faulty GPU
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -103,9 +104,11 @@ def test_workloads_are_exact(folder: Path, name: str) -> None:
     found = hawkeye.open_set(folder)
     declined = [v for v in found if v.verdict != "exact"]
     assert len(declined) <= len(trace.lines) // 20
-    for v in declined:  # an odd small product may leave two plans that differ in one element, or tell too little
+    sizes = {line["id"]: math.prod(line["out"]["shape"]) for line in trace.lines}
+    for v in declined:  # an odd small product may leave two plans that differ in one element: the right one gives it
         assert v.verdict == "undecided"
-        assert "differ in one element alone" in v.reason or "too little output" in v.reason
+        few = "too little output" in v.reason and sizes[v.id] <= 32  # one row of a tiny layer
+        assert few or "differ in one element alone" in v.reason
         profiles = emulation.profiles.values()
         assert any(found.replay(v.id, profile=p).verdict == "exact" for p in profiles)
 
